@@ -17,13 +17,12 @@ from realmctl.index.index_type import IndexDescription, IndexType, write_descrip
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, check_queries
 from realmctl.index.settings import IndexSettings
-from realmctl.index.vectors import ROWS_PER_CHUNK
 
 QUERIES_AT_ONCE = 512
 SCORES_AT_ONCE = 2**22
 """Scores computed at once on a CPU: 16 MB, so that they are still in the cache when the best are picked."""
-ROWS_ON_ACCELERATOR = 2**17
-"""Rows scored at once on an accelerator: fewer and larger products, at most 256 MB of scores."""
+ROWS_AT_ONCE = 2**17
+"""Most rows scored at once. Smaller chunks cost more calls: with 2**14, one query over a million rows took 1.7 times as long."""
 GROUP = 32
 
 
@@ -73,14 +72,14 @@ class ExactIndex:
 
     def _chunks(self, rows: int) -> Iterator[tuple[int, Tensor]]:
         if self._device.type == "cpu":
-            rows = min(rows, ROWS_PER_CHUNK)
+            rows = min(rows, ROWS_AT_ONCE)
             for start in range(0, self.count, rows):
                 yield start, torch.from_numpy(self._vectors[start : start + rows]).float()
             return
         if not self._resident:
             storage = torch.from_numpy(np.asarray(self._vectors)).to(self._device)
-            starts = range(0, self.count, ROWS_ON_ACCELERATOR)
-            self._resident = [(start, storage[start : start + ROWS_ON_ACCELERATOR]) for start in starts]
+            starts = range(0, self.count, ROWS_AT_ONCE)
+            self._resident = [(start, storage[start : start + ROWS_AT_ONCE]) for start in starts]
         yield from ((start, chunk.float()) for start, chunk in self._resident)
 
 

@@ -78,7 +78,7 @@ def test_vectors_of_blocks_are_those_of_the_cpu(chain, tmp_path):
 @pytest.mark.parametrize("rows_at_once", [7, 2**17])
 def test_the_exact_index_on_the_device_is_brute_force_ties_included(monkeypatch, dtype, rows_at_once):
     """Small whole numbers have exact scores, most of them tied."""
-    monkeypatch.setattr("realmctl.index.exact.ROWS_ON_ACCELERATOR", rows_at_once)
+    monkeypatch.setattr("realmctl.index.exact.ROWS_AT_ONCE", rows_at_once)
     draw = np.random.default_rng(0)
     matrix, queries = (draw.integers(-2, 3, (count, 4)).astype(dtype) for count in (500, 9))
     scores, ids = ExactIndex(matrix, "cuda").search(queries.astype(np.float32), 20)

@@ -1,119 +1,35 @@
-"""Time a REALM pre-training step, forward and backward, by realmctl and by the only PyTorch port of REALM's objective.
+"""A pre-training step, forward and backward, beside the only PyTorch port of REALM's objective.
 
-    python -m venv peer
-    peer/bin/pip install torch==2.13.0 transformers==4.57.6 safetensors numpy
-    python benchmarks/pretrain_step.py --peer-python peer/bin/python [--size L6-H384-A12] [--precision bf16]
-
-The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, which transformers 5.x removed, so it needs a
-separate environment. Both sides get the same random weights and token ids, without dropout, on one thread. Their losses
-must agree to a relative 1e-5 in float32, and to 1e-3 when our side computes in bfloat16 and the peer in float32
-(`--precision bf16`, the default of `realmctl pretrain` on a processor that has it). `--micro-batch N` is the option of
-`realmctl pretrain`: N queries at once, gradients summed. The sides take turns, each turn in a fresh process: one step
-that is not measured, then one step timed in CPU seconds. The peak memory of the process, and its memory before the
-first step, are measured too.
+The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, which transformers 5 removed. Both sides get the same random weights
+and token ids, without dropout. Our side computes two queries at once, as `realmctl pretrain --micro-batch 2` does.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import resource
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from row import Row, Side, Work, equal_losses
 from torch import Tensor
 
 CANDIDATES, QUERY, BLOCK, MASKS, VOCABULARY, PROJECTION = 8, 64, 288, 10, 30522, 128
 CLS, SEP, PAD, MASK = 101, 102, 0, 103
-TOLERANCE = {"fp32": 1e-5, "bf16": 1e-3}
+MICRO_BATCH = 2
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--peer-python", default="", help="Python interpreter of an environment with transformers 4.57.6"
-    )
-    parser.add_argument("--size", default="L6-H384-A12")
-    parser.add_argument("--queries", type=int, default=2)
-    parser.add_argument(
-        "--micro-batch", type=int, default=0, help="our side: number of queries computed at once; 0 means all"
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--precision", choices=TOLERANCE, default="fp32", help="precision of our side; the peer computes in fp32"
-    )
-    parser.add_argument("--side", choices=["ours", "peer"], help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.side:
-        torch.set_num_threads(1)
-        mine = options.side == "ours"
-        step = ours(options.folder, options.precision, options.micro_batch) if mine else peer(options.folder)
-        print(json.dumps(measure(step)))
-    else:
-        compare(options)
-
-
-def compare(options: argparse.Namespace) -> None:
-    probe = [options.peer_python or "false", "-c", "from transformers import RealmScorer"]
-    if not options.peer_python or subprocess.run(probe, capture_output=True).returncode:
-        sys.exit(f"--peer-python must name a Python interpreter with transformers 4.57.6.\n\n{__doc__}")
-    runs: dict[str, list[dict[str, float]]] = {"ours": [], "peer": []}
-    with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder), options.size, options.queries)
-        for _ in range(options.rounds):
-            for side, python in (("ours", sys.executable), ("peer", options.peer_python)):
-                command = [python, __file__, "--side", side, "--folder", folder, "--precision", options.precision]
-                command += ["--micro-batch", str(options.micro_batch)]
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                runs[side].append(json.loads(done.stdout.splitlines()[-1]))
-    for side, results in runs.items():
-        seconds = [run["seconds"] for run in results]
-        print(
-            f"{side}: {statistics.median(seconds):6.2f} s ({min(seconds):.2f}-{max(seconds):.2f}), "
-            f"peak {max(run['peak_mb'] for run in results):6.0f} MB, loss {results[0]['loss']:.6f}"
-        )
-    ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs["ours"], runs["peer"], strict=True)]
-    memory = {
-        name: max(run[name] for run in runs["peer"]) / max(run[name] for run in runs["ours"])
-        for name in ("peak_mb", "step_mb")
-    }
-    print(
-        f"time ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}), "
-        f"memory ratio {memory['peak_mb']:.2f}, of the step alone {memory['step_mb']:.2f}"
-    )
-    difference = abs(runs["ours"][0]["loss"] / runs["peer"][0]["loss"] - 1)
-    if difference > TOLERANCE[options.precision]:
-        sys.exit(f"The losses differ by {difference:.1e} of the peer's: these are not the same computation.")
-
-
-def measure(step: Callable[[], Tensor]) -> dict[str, float]:
-    """Return the loss, the CPU seconds of the second step, and the peak resident memory of the process."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    step()
-    start = time.process_time()
-    loss = step()
-    seconds = time.process_time() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"loss": float(loss), "seconds": seconds, "peak_mb": peak, "step_mb": peak - before}
-
-
-def prepare(folder: Path, size: str, queries: int) -> None:
-    """Return random weights and token ids for both sides. Most blocks are full, as after greedy packing."""
-    import numpy as np
+def prepare(size: str, folder: Path, quick: bool) -> str:
+    """Write random weights and token ids for both sides. Most blocks are full, as after greedy packing."""
     from transformers import BertForMaskedLM
 
     from realmctl.models.bert.files import scratch_config
     from realmctl.models.reader import Reader
     from realmctl.models.retriever import Retriever
 
+    queries = 2 if quick else 4
     torch.manual_seed(0)
     mlm = BertForMaskedLM(scratch_config(size, VOCABULARY, dropout=0.0, hidden_act="gelu"))
     Retriever.from_bert(mlm.bert, projection=PROJECTION).save(folder / "retriever")
@@ -131,9 +47,10 @@ def prepare(folder: Path, size: str, queries: int) -> None:
         draws["bodies"] += [rng.integers(1000, VOCABULARY, length).tolist() for length in lengths]
         draws["titles"] += [rng.integers(1000, VOCABULARY, 3 if length else 0).tolist() for length in lengths]
     (folder / "batch.json").write_text(json.dumps(draws), encoding="utf-8")
+    return f"{size}, {queries} queries, {CANDIDATES} candidates of {BLOCK} wordpieces"
 
 
-def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]:
+def ours(precision: str, folder: Path) -> Work:
     """Take the step as `realmctl pretrain` does."""
     from realmctl.models.inputs import Collator
     from realmctl.models.marginal import token_marginal
@@ -146,8 +63,7 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
     draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
     collator = Collator(Frame.bert(CLS, SEP), PAD, MASK)
     hidden, count = sum(map(len, draws["targets"])), len(draws["queries"])
-    size = micro_batch or count
-    cuts = [slice(start, start + size) for start in range(0, count, size)]
+    cuts = [slice(start, start + MICRO_BATCH) for start in range(0, count, MICRO_BATCH)]
 
     def loss_of(cut: slice) -> Tensor:
         """Return the part of the batch's loss that comes from these queries."""
@@ -182,10 +98,10 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
             total += loss.detach()
         return total
 
-    return step
+    return lambda: np.array([float(step())])
 
 
-def peer(folder: Path) -> Callable[[], Tensor]:
+def transformers(folder: Path) -> Work:
     """Take the step as in transformers' documentation of REALM, with every input padded to its full length."""
     from safetensors.torch import load_file
     from transformers import RealmConfig, RealmKnowledgeAugEncoder, RealmScorer
@@ -227,7 +143,7 @@ def peer(folder: Path) -> Callable[[], Tensor]:
         loss.backward()
         return loss.detach()
 
-    return step
+    return lambda: np.array([float(step())])
 
 
 def padded(firsts: list[list[int]], seconds: list[list[int]] | None, length: int) -> dict[str, Tensor]:
@@ -246,8 +162,17 @@ def fill(module: Any, tensors: dict[str, Tensor]) -> None:
     missing, unexpected = module.load_state_dict(tensors, strict=False)
     left = [name for name in missing if "cls.predictions" not in name and not name.startswith("realm.pooler")]
     if left or unexpected:
-        sys.exit(f"The peer's tensors do not match: {left + list(unexpected)}")
+        raise ValueError(f"The peer's tensors do not match: {left + list(unexpected)}")
 
 
-if __name__ == "__main__":
-    main()
+ROWS = tuple(
+    Row(
+        name=f"pretrain-step-{size}",
+        stage="pre-training step",
+        prepare=partial(prepare, size),
+        ours=(Side("float32", partial(ours, "fp32")), Side("bfloat16", partial(ours, "bf16"))),
+        peers=(Side("transformers 4.57.6, float32", transformers, realm=True),),
+        agree=equal_losses(1e-3),
+    )
+    for size in ("L6-H384-A12", "L2-H128-A2")
+)

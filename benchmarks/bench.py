@@ -1,0 +1,228 @@
+"""Measure realmctl beside its peers, and write the page of it: `make bench`, `make bench QUICK=1`, or
+
+    python benchmarks/bench.py [ROW ...] [--quick] [--threads 1 2] [--rounds 3] [--realm-python .venv-parity/bin/python]
+
+Every row is one piece of work on the same input. The sides take turns, each turn in a fresh process: the work once to warm up, then once
+timed. With one thread CPU seconds count, with several wall seconds. All sides have the same settings of the allocator: transparent huge
+pages, and freed memory that stays with the process. A row whose sides disagree about the result is an error. Each measurement is kept in
+RESULTS, and PAGE is written from it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from load import all_rows
+from row import DisagreementError, Row, Side
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "docs" / "results" / "speed.json"
+PAGE = HERE.parent / "docs" / "results" / "speed.md"
+ALLOCATOR = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "MALLOC_TRIM_THRESHOLD_": str(2**33),
+    "MALLOC_MMAP_THRESHOLD_": str(2**33),
+    "THP_MEM_ALLOC_ENABLE": "1",
+}
+"""The same for all sides."""
+LIMIT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One of our ways beside one peer. Seconds are medians over the rounds; `ratio` is the median of the rounds' ratios."""
+
+    row: str
+    stage: str
+    ours: str
+    peer: str
+    input: str
+    threads: int
+    rounds: int
+    our_seconds: float
+    peer_seconds: float
+    ratio: float
+    least: float
+    most: float
+    our_mib: float
+    peer_mib: float
+    agreement: str
+    quick: bool
+    machine: str
+    date: str
+
+
+def main() -> None:
+    """Run the command line."""
+    rows = all_rows()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "rows", nargs="*", metavar="ROW", help=f"of {', '.join(row.name for _, row in rows)}; all of them"
+    )
+    parser.add_argument("--quick", action="store_true", help="small inputs and one round")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--rounds", type=int, default=0, help="3, or 1 with --quick")
+    parser.add_argument("--realm-python", default="", help="Python of an environment with transformers 4.57.6")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    given = parser.parse_args()
+    unknown = {*given.rows} - {row.name for _, row in rows}
+    if unknown:
+        parser.error(f"there is no row {', '.join(sorted(unknown))}")
+    kept = [Measured(**each) for each in json.loads(given.results.read_text())] if given.results.is_file() else []
+    for file, row in rows:
+        if given.rows and row.name not in given.rows:
+            continue
+        for threads in given.threads:
+            found = measure(
+                file, row, threads, given.rounds or (1 if given.quick else 3), given.quick, given.realm_python
+            )
+            new = {(each.row, each.ours, each.peer, each.threads) for each in found}
+            kept = [each for each in kept if (each.row, each.ours, each.peer, each.threads) not in new] + found
+            given.results.parent.mkdir(parents=True, exist_ok=True)
+            given.results.write_text(json.dumps([asdict(each) for each in kept], indent=1) + "\n")
+            given.page.write_text(page_of(kept, [row for _, row in rows]), encoding="utf-8")
+
+
+def measure(file: Path, row: Row, threads: int, rounds: int, quick: bool, realm_python: str) -> list[Measured]:
+    """Run the sides of a row in turn, and compare each of ours with each peer. Says what is left out."""
+    absent = [name for name in row.needs if find_spec(name) is None]
+    pythons = {side.name: realm_python if side.realm else sys.executable for side in (*row.ours, *row.peers)}
+    sides = [side for side in (*row.ours, *row.peers) if pythons[side.name] and not side.missing()]
+    for side in (*row.ours, *row.peers):
+        if side not in sides:
+            needed = "--realm-python" if side.realm else " and ".join(side.missing())
+            print(f"{row.name}: {side.name} is left out: it needs {needed}", file=sys.stderr)
+    ours, peers = ([side for side in of if side in sides] for of in (row.ours, row.peers))
+    if absent or not ours or not peers:
+        print(f"{row.name}: left out{': it needs ' + ' and '.join(absent) if absent else ''}", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory(prefix="realmctl-bench-") as name:
+        folder = Path(name)
+        what = row.prepare(folder, quick)
+        runs = {side.name: list[dict[str, float]]() for side in sides}
+        for _ in range(rounds):
+            for side in sides:
+                runs[side.name].append(turn(pythons[side.name], file, row, side, folder, threads))
+        return [compare(row, mine, peer, runs, folder, what, threads, quick) for mine in ours for peer in peers]
+
+
+def turn(python: str, file: Path, row: Row, side: Side, folder: Path, threads: int) -> dict[str, float]:
+    """One turn of one side, in a process of its own."""
+    environment = {**os.environ, **ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(HERE.parent)}
+    command = [python, str(HERE / "side.py"), str(file), row.name, side.name, str(folder), str(threads)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    if done.returncode:
+        sys.exit(f"{row.name}: {side.name} failed:\n{done.stderr[-3000:]}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(
+    row: Row,
+    ours: Side,
+    peer: Side,
+    runs: Mapping[str, list[dict[str, float]]],
+    folder: Path,
+    what: str,
+    threads: int,
+    quick: bool,
+) -> Measured:
+    """Check that both sides did the same work, and compare their times."""
+    results = [np.load(folder / f"{side.name}.npy", allow_pickle=False) for side in (ours, peer)]
+    try:
+        agreement = row.agree(results[0], results[1])
+    except DisagreementError as error:
+        sys.exit(f"{row.name}: {ours.name} and {peer.name} disagree: {error}")
+    clock = "cpu_s" if threads == 1 else "wall_s"
+    mine, theirs = ([run[clock] for run in runs[side.name]] for side in (ours, peer))
+    ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
+    found = Measured(
+        row=row.name,
+        stage=row.stage,
+        ours=ours.name,
+        peer=peer.name,
+        input=what,
+        threads=threads,
+        rounds=len(ratios),
+        our_seconds=round(statistics.median(mine), 5),
+        peer_seconds=round(statistics.median(theirs), 5),
+        ratio=round(statistics.median(ratios), 3),
+        least=round(min(ratios), 3),
+        most=round(max(ratios), 3),
+        our_mib=round(max(run["peak_mib"] for run in runs[ours.name])),
+        peer_mib=round(max(run["peak_mib"] for run in runs[peer.name])),
+        agreement=agreement,
+        quick=quick,
+        machine=processor(),
+        date=date.today().isoformat(),
+    )
+    print(
+        f"{row.name}: {ours.name} {found.our_seconds:.3g} s, {peer.name} {found.peer_seconds:.3g} s, ratio {found.ratio:.2f} "
+        f"({found.least:.2f} to {found.most:.2f}), {agreement}",
+        flush=True,
+    )
+    return found
+
+
+def processor() -> str:
+    """The name of the processor, and how many of its cores may be used."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{names[0] if names else platform.machine()}, {cores} cores"
+
+
+HEAD = """# Speed
+
+`make bench` measures this page, and `make bench QUICK=1` a short form of it. Each row is the same work on the same input, done by realmctl and by what people would use instead. \
+A ratio of 2 means that realmctl takes half the time.
+
+<!-- Generated by benchmarks/bench.py: do not edit. -->
+Both sides run in turn, in fresh processes with the same settings of the allocator (transparent huge pages; freed memory stays with the process). The work is done once to warm up and once \
+timed: CPU seconds on one thread, wall seconds on several. The last column says how the sides' results were compared: a row whose sides disagree is an error.
+
+| work | input | realmctl | peer | threads | realmctl s | peer s | ratio (spread) | memory MiB | the same result? |
+|---|---|---|---|--:|--:|--:|--:|--:|---|
+"""
+
+
+def page_of(measured: list[Measured], rows: list[Row]) -> str:
+    """The page, with a line for each comparison and one for each row that was not measured."""
+    lines = []
+    for row in rows:
+        found = [each for each in measured if each.row == row.name]
+        for each in sorted(found, key=lambda each: (each.ours, each.peer, each.threads)):
+            spread = (
+                f" ({each.least:.2f} to {each.most:.2f}, {each.rounds} rounds)" if each.rounds > 1 else " (1 round)"
+            )
+            lines.append(
+                f"| {each.stage} | {each.input} | {each.ours} | {each.peer} | {each.threads} | {each.our_seconds:.3g} | "
+                f"{each.peer_seconds:.3g} | **{each.ratio:.2f}**{spread} | {each.our_mib:.0f} / {each.peer_mib:.0f} | {each.agreement} |"
+            )
+        if not found:
+            lines.append(
+                f"| {row.stage} | | | {', '.join(peer.name for peer in row.peers)} | | | | not measured yet | | |"
+            )
+    machines = sorted({f"{each.machine}, {each.date}" for each in measured})
+    quick = (
+        [] if not any(each.quick for each in measured) else ["", "Some rows are of the short form, with small inputs."]
+    )
+    return HEAD + "\n".join([*lines, "", f"Measured on: {'; '.join(machines)}.", *quick]) + "\n"
+
+
+if __name__ == "__main__":
+    main()

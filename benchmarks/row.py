@@ -1,0 +1,86 @@
+"""A row of `make bench`: one piece of work, done by realmctl and by its peers on the same input, and the check that both did it.
+
+A file of `benchmarks/rows` has one `ROW` or several in `ROWS`. Its top imports nothing but the standard library, numpy and this file,
+because a side may run in an environment without realmctl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Result = NDArray[Any]
+Work = Callable[[], Result]
+
+
+class DisagreementError(Exception):
+    """The sides did not do the same work."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way of doing the work.
+
+    start: Loads what the work needs, which is not timed. The work returns what `Row.agree` compares.
+    needs: Packages without which this side is left out.
+    realm: It runs in the environment of transformers 4.57.6, the last release with REALM.
+    """
+
+    name: str
+    start: Callable[[Path], Work]
+    needs: tuple[str, ...] = ()
+    realm: bool = False
+
+    def missing(self) -> list[str]:
+        """Packages that are not installed here."""
+        return [] if self.realm else [name for name in self.needs if find_spec(name) is None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the page.
+
+    name: What `bench.py NAME` runs.
+    prepare: Writes the input of all sides into a folder. `quick` asks for a small one. Returns what it is, for the page.
+    ours, peers: The sides.
+    agree: Compares a result of ours with one of a peer. Returns what it found, and raises DisagreementError.
+    needs: Packages without which the row is left out.
+    """
+
+    name: str
+    stage: str
+    prepare: Callable[[Path, bool], str]
+    ours: tuple[Side, ...]
+    peers: tuple[Side, ...]
+    agree: Callable[[Result, Result], str]
+    needs: tuple[str, ...] = ()
+
+
+def equal_losses(tolerance: float) -> Callable[[Result, Result], str]:
+    """The check of a training step."""
+
+    def agree(ours: Result, theirs: Result) -> str:
+        apart = float(np.abs(ours / theirs - 1).max())
+        if not apart <= tolerance:
+            raise DisagreementError(f"the losses are {apart:.1e} apart: {ours} and {theirs}")
+        return f"losses {apart:.0e} apart"
+
+    return agree
+
+
+def least_cosine(least: float) -> Callable[[Result, Result], str]:
+    """The check of vectors."""
+
+    def agree(ours: Result, theirs: Result) -> str:
+        cosine = (ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1)
+        if not cosine.min() >= least:
+            raise DisagreementError(f"a cosine is {cosine.min():.5f}")
+        return f"least cosine {cosine.min():.6f}"
+
+    return agree

