@@ -181,6 +181,7 @@ def sentence_encoder(folder: Path, texts: list[str]) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_script_and_that_a_second_run_measures_nothing_anew(dumps: tuple[Path, Path], tmp_path: Path) -> None:
     encoder = sentence_encoder(tmp_path / "bert", [each["text"] for path in dumps for each in lines(path)])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
