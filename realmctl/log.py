@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
@@ -111,10 +111,12 @@ class Pace:
     The first units do not count, because they also pay for loading and warming up; nor does what an earlier run has done.
     The speed is that of the last two minutes, and of the last half of a longer run. Where units take different times, as with
     index refreshes between steps, both are long enough for a mean.
+
+    later: What follows, and takes a time that is not known yet. It is named, so that nobody takes the time left for that of all.
     """
 
-    def __init__(self, total: int | None) -> None:
-        self.total, self.done = total, 0
+    def __init__(self, total: int | None, later: Sequence[str] = ()) -> None:
+        self.total, self.done, self.later = total, 0, later
         self._worked = 0
         self._marks: deque[tuple[float, int]] = deque()
         """Times, in seconds, and the units that were done by then; at most a few hundred, the first after the first units."""
@@ -145,14 +147,15 @@ class Pace:
         return (after - before) / (end - start) if end > start else None
 
     def __str__(self) -> str:
-        """The speed and the time left, as far as they are known, such as `20.1/s, about 59 s left`."""
+        """The speed and the time left, as far as they are known, such as `20.1/s, about 59 s left`, or `... left, then embeddings`."""
         if not self.rate:
             return ""
         speed = f"{self.rate:.1f}/s" if self.rate >= 1 else f"{1 / self.rate:.1f} s each"
+        then = f", then {', '.join(self.later)}" if self.later else ""
         if self.total is None:
-            return speed
+            return f"{speed}{then}"
         left = (self.total - self.done) / self.rate
-        return f"{speed}, about {f'{left:.0f} s' if left < 60 else duration_text(left)} left"
+        return f"{speed}, about {f'{left:.0f} s' if left < 60 else duration_text(left)} left{then}"
 
 
 class _NoDisplay:
@@ -166,8 +169,8 @@ class _NoDisplay:
 class _Lines:
     """A line every 30 seconds, for log files and CI."""
 
-    def __init__(self, total: int | None, what: str, unit: str) -> None:
-        self.pace, self.what, self.unit = Pace(total), what, unit
+    def __init__(self, total: int | None, what: str, unit: str, later: Sequence[str] = ()) -> None:
+        self.pace, self.what, self.unit = Pace(total, later), what, unit
         self.last_line = time.monotonic()
 
     def advance(self, n: int = 1, note: str = "") -> None:
@@ -187,8 +190,10 @@ class _Lines:
 class _Bar:
     """A task of a live bar on a terminal."""
 
-    def __init__(self, display: RichProgress, task: TaskID, total: int | None, what: str, unit: str) -> None:
-        self.display, self.task, self.pace = display, task, Pace(total)
+    def __init__(
+        self, display: RichProgress, task: TaskID, total: int | None, what: str, unit: str, later: Sequence[str] = ()
+    ) -> None:
+        self.display, self.task, self.pace = display, task, Pace(total, later)
         display.reset(task, total=total, description=what, unit=unit, note="", pace="")
 
     def advance(self, n: int = 1, note: str = "") -> None:
@@ -204,14 +209,14 @@ class _OneBar:
     """One line for several steps, of which each has its own progress."""
 
     def __init__(self, what: str, display: RichProgress | None) -> None:
-        self.what, self.step, self.display = what, "", display
+        self.what, self.step, self.later, self.display = what, "", tuple[str, ...](), display
         self.task = display.add_task(what, total=None, unit="", note="", pace="") if display else None
 
     def part(self, total: int | None, what: str, unit: str) -> Progress:
         named = ", ".join(part for part in (f"{self.what} {self.step}".rstrip(), what) if part)
         if self.display is None or self.task is None:
-            return _Lines(total, named, unit)
-        return _Bar(self.display, self.task, total, named, unit)
+            return _Lines(total, named, unit, self.later)
+        return _Bar(self.display, self.task, total, named, unit, self.later)
 
 
 _one_bar = ContextVar[_OneBar | None]("one_bar", default=None)
@@ -248,10 +253,13 @@ def one_bar(what: str) -> Iterator[None]:
             _one_bar.reset(before)
 
 
-def name_step(step: str) -> None:
-    """Name the step that begins, such as `2/3 embeddings`, in the one bar, if there is one."""
+def name_step(step: str, later: Sequence[str] = ()) -> None:
+    """Name the step that begins, such as `2/3 embeddings`, in the one bar, if there is one.
+
+    later: the steps after it, but for those that are brief. The time left is that of the step, and without such steps that of all.
+    """
     if whole := _one_bar.get():
-        whole.step = step
+        whole.step, whole.later = step, tuple(later)
 
 
 def _is_live() -> bool:

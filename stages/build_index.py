@@ -26,6 +26,10 @@ class BuildIndex(IndexSettings, Stage):
         check=check_device,
     )
 
+    @classmethod
+    def is_brief(cls, values: Mapping[str, object]) -> bool:
+        return values.get("type") == "exact"
+
     def check(self) -> None:
         from realmctl.index.index_type import chosen_type
 

@@ -79,6 +79,23 @@ def test_one_bar_for_several_steps(clock, capsys):
     )
 
 
+@pytest.mark.parametrize(("total", "left"), [(10, ", about 7 s left"), (None, "")])
+def test_a_time_left_of_one_step_names_the_steps_after_it(clock, capsys, total, left):
+    with log.one_bar("index-docs"):
+        log.name_step("1/3 blocks", ["embeddings"])
+        with log.progress(total, "chunk", "documents") as bar:
+            bar.advance(1)
+            clock[0] = 2.0
+            bar.advance(2)
+            clock[0] = 31.0
+            log.name_step("2/3 embeddings")
+            bar.advance(0)
+    assert (
+        capsys.readouterr().err
+        == f"index-docs 1/3 blocks, chunk: 3{f'/{total}' if total else ''} documents, 1.0/s{left}, then embeddings\n"
+    )
+
+
 def test_quiet_progress_prints_nothing(clock, capsys):
     log.set_quiet(True)
     with log.progress(10, "chunk", "documents") as bar:

@@ -88,8 +88,10 @@ class Pipeline:
         made: dict[str, Artifact] = {}
         steps = tuple(steps)
         counter = _Counter(len(steps))
-        for step in steps:
+        for number, step in enumerate(steps, 1):
             counter.announce(step)
+            later = [each.name for each in steps[number:] if not each.stage.is_brief(each.values)]
+            name_step(f"{number}/{len(steps)} {step.name}", later)
             made[step.name] = step.build(made, self.workspace).make(self.workspace / step.name)
         return made
 
@@ -133,7 +135,6 @@ class _Counter:
         self.begun += 1
         ago = duration_text(time.monotonic() - self.start)
         say(f"--- {self.begun}/{self.total} {step.name} ({step.stage.command()}), {ago} after the start")
-        name_step(f"{self.begun}/{self.total} {step.name}")
 
 
 class _Schedule:

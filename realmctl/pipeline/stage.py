@@ -88,6 +88,11 @@ class Stage(Settings):
         """Return what is known without work: `disk_bytes` and `memory_bytes`. The disk is checked before the work starts."""
         return {}
 
+    @classmethod
+    def is_brief(cls, values: Mapping[str, object]) -> bool:
+        """Return whether the stage with these values takes so little beside what made its inputs that a time left may leave it out."""
+        return False
+
     def preview(self) -> dict[str, str]:
         """Return what the sources hold, for `--dry-run`. A stage that reads files of several formats defines it."""
         return {}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from realmctl.pipeline import pipeline_file
+from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.shortcuts import shipped
 from tests.convert.imports.encoder_folders import folder_for
@@ -32,6 +32,14 @@ def test_from_a_folder_to_a_search(realmctl, chain: Chain, tmp_path, notes):
     assert {path.rpartition("/")[2] for path in found["made"].values()} == {"v1"}
     code, out, err = realmctl("search", "Ada Lorn", "--workspace", tmp_path / "my w", "--json")
     assert code == 0 and {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
+
+
+def test_the_time_left_is_of_all_once_the_vectors_are_computed(realmctl, chain: Chain, tmp_path, notes, monkeypatch):
+    named = []
+    monkeypatch.setattr(pipeline, "name_step", lambda step, later: named.append((step, later)))
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    code, _, err = realmctl("index-docs", notes, "--encoder", encoder, "--workspace", tmp_path / "w")
+    assert code == 0 and named == [("1/3 blocks", ["embeddings"]), ("2/3 embeddings", []), ("3/3 index", [])], err
 
 
 def test_every_file_that_ships_is_a_pipeline(chain: Chain, notes, tmp_path):
