@@ -23,7 +23,14 @@ class EvalCloze(EvalClozeSettings, Stage):
     headline = ("cloze_recall@1", "cloze_recall@5", "cloze_recall@20", "cloze_rr", "bm25_weight", "gain*")
 
     def check(self) -> None:
+        from realmctl.retrieval.search.stems import check_stemmer
+
         require_titles(self.blocks)
+        check_stemmer("--bm25-stemmer", self.bm25_stemmer)
+        if self.bm25_stemmer and self.method == "dense":
+            raise ConfigError(
+                f"--bm25-stemmer {self.bm25_stemmer} is for BM25. Leave it out, or --method hybrid or bm25."
+            )
         if self.method == "bm25":
             if self.baseline is not None:
                 raise ConfigError("--baseline is compared with a retriever. Leave it out, or --method bm25.")

@@ -12,8 +12,8 @@ from realmctl.retrieval.search.settings import RankSettings
 class Rank(RankSettings, Stage):
     """Rank the blocks for each query, and write the ranking as a TREC run.
 
-    The retriever and the index may be those of a model or a qa-model. BM25 needs neither. hybrid fuses the rankings of
-    dense retrieval and BM25 by reciprocal rank fusion. eval-run measures the ranking.
+    The retriever and the index may be those of a model or a qa-model. BM25 needs neither. hybrid fuses
+    dense retrieval and BM25. eval-run measures the ranking.
     """
 
     makes = "ranking"

@@ -3,7 +3,7 @@
     python examples/adapt/measure_ways.py --encoder FOLDER --results RUNS.jsonl --domain NAME=FOLDER[,SPLIT][,pages] ...
 
 A domain is a BEIR folder, or a file in SQuAD's layout. `pages`: the passage PAGE#N counts as PAGE. Each measurement is a ranking of one
-search (dense, bm25 or hybrid) with an arm's retriever, as nDCG@10 of each query. What the results have is not measured again, and
+search (dense, BM25, or both, fused by ranks or by scores) with an arm's retriever, as nDCG@10 of each query. What the results have is not measured again, and
 artifacts that exist are not made again, so an interrupted run goes on.
 """
 
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ways import ARMS, Bench, Domain, index_of
+from ways import ARMS, SEARCHES, Bench, Domain, index_of
 
 from realmctl.artifacts import Artifact
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
@@ -80,7 +80,7 @@ class Recorder:
         for search in missing:
             ranking = bench.made(
                 "rank", f"{arm}-{search}-{domain.split}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
-                method=search, bm25_stemmer=None if search == "dense" else "english", top=50 if domain.pages else 10, **(parts if search != "bm25" else {}),
+                top=50 if domain.pages else 10, **SEARCHES[search], **parts,
             )  # fmt: skip
             values = ndcg_by_query(ranking, domain, bench.folder)
             metrics = {} if retriever is None else dict(retriever.metrics)
@@ -121,7 +121,7 @@ def main() -> None:
                 recorder.measure(domain, bench, "bm25", "", ("bm25",))
             for arm in options.arms.split(","):
                 if arm != "encoder" or not seed:
-                    recorder.measure(domain, bench, arm, name, ("dense", "hybrid"))
+                    recorder.measure(domain, bench, arm, name, ("dense", "hybrid", "scores"))
 
 
 if __name__ == "__main__":

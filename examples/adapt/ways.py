@@ -14,7 +14,20 @@ from realmctl.pipeline.discovery import own_stages
 
 STEPS, BATCH = 50, 32
 CONTRAST = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "warmup": 5, "optimizer": "adamw"}
+ADAPT = {
+    **CONTRAST, "pairs": "crops", "distill_start": 2.0, "cloze_recall": 400, "cloze_every": 25, "keep": "gain",
+}  # fmt: skip
+"""The training of `realmctl adapt`, with a number of steps in place of minutes, and half of its batch."""
 MASKED = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "length": 128}
+
+
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "dense": {"method": "dense"},
+    "bm25": {"method": "bm25", "bm25_stemmer": "english"},
+    "hybrid": {"method": "hybrid", "bm25_stemmer": "english"},
+    "scores": {"method": "hybrid", "bm25_stemmer": "english", "fusion": "scores", "bm25_weight": 0.7, "depth": 100},
+}
+"""Searches by name. The weight of `scores` was chosen on dev queries of MLQuestions and tldr, with the encoder as published."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
     "crops-20": lambda bench: bench.trained(
         "ict-init", "crops-20", **{**CONTRAST, "steps": 20, "warmup": 2}, pairs="crops"
     ),
+    "adapt": lambda bench: bench.trained("ict-init", "adapt", **ADAPT),
     "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
     "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST),
     "cocondenser": lambda bench: bench.trained(

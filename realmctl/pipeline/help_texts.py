@@ -33,6 +33,10 @@ CONTRAST_MICRO_BATCH = (
 )
 BM25_WEIGHT = "hybrid: factor of BM25's part in the fusion. `eval-cloze` finds one without labels."
 SCORER = "Scorer that gives `em`; its published script says what counts as equal. auto: orqa, or regex-match where answers are regular expressions."
+FUSION = (
+    "hybrid: what is summed up. ranks: 1 / (k + rank) in both rankings (RRF). scores: the retriever's score and BM25's, of which a weak match "
+    "says little; it needs a retriever whose scores are logits, such as one imported with --scale 20."
+)
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."

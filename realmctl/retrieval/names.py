@@ -39,7 +39,9 @@ def retrieval_names() -> list[str]:
 
 
 HYBRID = "hybrid"
-"""The value of `--method` for dense retrieval and BM25, fused by rank."""
+"""The value of `--method` for dense retrieval and BM25, fused."""
+Fusion = Literal["ranks", "scores"]
+"""What hybrid search sums up."""
 
 
 def search_methods() -> list[str]:

@@ -34,7 +34,7 @@ from realmctl.pipeline import (
     source,
 )
 from realmctl.pipeline.values import LARGEST_INT
-from realmctl.retrieval.names import retrieval_names
+from realmctl.retrieval.names import Fusion, retrieval_names
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 
 Pooling = Literal["pooler", "cls", "mean"]
@@ -1074,6 +1074,8 @@ class EvalClozeSettings(Settings):
         "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",
         default="dense",
     )
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
     among: int = setting(
         "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0

@@ -80,6 +80,19 @@ def test_hybrid_is_the_fusion_of_both(tmp_path, chain: Chain, scores_of):
     assert max(first.values()) <= 2 / 6 and math.isclose(max(first.values()), next(iter(first.values())))
 
 
+def test_hybrid_by_scores_ranks_by_their_sum(tmp_path, chain: Chain, scores_of):
+    """Of every block that one of the two rankings holds; a block has its own score by the other one, however low it stands there."""
+    names, expected = ids(chain), {}
+    for number, (dense, bm25) in enumerate(zip(scores_of["dense"], scores_of["bm25"], strict=True), 1):
+        total = dense + 0.25 * bm25
+        held = {*order(dense)[:7], *(row for row in order(bm25)[:7] if bm25[row] > 0)}
+        expected[str(number)] = {names[row]: total[row] for row in sorted(held, key=lambda row: (-total[row], row))[:7]}
+    found = made(chain, tmp_path, method="hybrid", fusion="scores", bm25_weight=0.25, precision="fp32")
+    assert ranked(found) == {query: list(scores) for query, scores in expected.items()}
+    for query, scores in read_run(found.file("run.trec")):
+        assert list(scores.values()) == pytest.approx(list(expected[query].values()), rel=1e-5)
+
+
 def test_a_document_stands_where_its_best_block_stands(tmp_path, chain: Chain):
     of_block = {record.id: record.document for record in Corpus(chain.blocks)}
     blocks = ranked(made(chain, tmp_path / "blocks", top=28))

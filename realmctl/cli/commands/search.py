@@ -14,7 +14,7 @@ from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.pipeline import help_texts
 from realmctl.pipeline.fields import MOST
-from realmctl.retrieval.names import Bm25Tokens, search_methods
+from realmctl.retrieval.names import Bm25Tokens, Fusion, search_methods
 
 WIDTH = 100
 """Characters of a line of a block's text."""
@@ -28,7 +28,7 @@ def search(
         typer.Option(
             metavar=f"<{'|'.join(search_methods())}>",
             autocompletion=completion.choices(search_methods),
-            help="dense: retriever and index. bm25: blocks alone. hybrid: both, fused by rank. Default: dense where there is an index, else bm25.",
+            help="dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: dense where there is an index, else bm25.",
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of blocks to print for a query.")] = 5,
@@ -57,6 +57,7 @@ def search(
         ),
     ] = None,
     bm25_weight: Annotated[float, typer.Option(min=0, max=1e6, help=help_texts.BM25_WEIGHT)] = 1.0,
+    fusion: Annotated[Fusion, typer.Option(help=help_texts.FUSION)] = "ranks",
     bm25_stemmer: Annotated[str | None, typer.Option(help=help_texts.BM25_STEMMER)] = None,
     bm25_tokens: Annotated[Bm25Tokens, typer.Option(help=help_texts.BM25_TOKENS)] = "pieces",
     workspace: Workspace = Path("artifacts"),
@@ -75,6 +76,7 @@ def search(
         retriever=retriever,
         index=index,
         bm25_weight=bm25_weight,
+        fusion=fusion,
         bm25_stemmer=bm25_stemmer,
         bm25_tokens=bm25_tokens,
     )

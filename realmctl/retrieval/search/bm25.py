@@ -31,6 +31,7 @@ from realmctl.models.learned_scale import LearnedScale
 from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 from realmctl.retrieval.search.stems import Stems, check_stemmer
+from realmctl.tokens.wordpiece import WordPiece
 
 K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini sets them for passages; they are written into every bm25.json."""
@@ -55,6 +56,15 @@ class Postings:
         bm25 = bm25s.BM25(k1=K1, b=B, method="lucene")
         made = bm25.build_index_from_ids(range(words), _Documents(corpus), show_progress=False)
         return cls({name: made[name] for name in ARRAYS}, len(corpus))
+
+    @classmethod
+    def of_text(cls, passages: Passages, words: WordPiece, stems: Stems | None) -> Postings:
+        """The postings of wordpieces, or of stems, which are read from the passages here."""
+        if stems is None:
+            return cls.of(passages, words.rows)
+        for row in range(len(passages)):
+            stems.read(passages.title(row)), stems.read(passages.tokens(row))
+        return cls.of(_StemmedPassages(passages, stems), len(stems))
 
     @classmethod
     def load(cls, part: Artifact, blocks: int, words: int) -> Postings:
@@ -107,7 +117,10 @@ class BM25Searcher(Searcher):
         super().__init__(blocks, device)
         self.stems = Stems(stemmer, self.wordpiece) if stemmer or compared == "words" else None
         if saved is None:
-            self.postings, self.scale = self._postings(self.corpus), LearnedScale().to(self.device)
+            self.postings, self.scale = (
+                Postings.of_text(self.corpus, self.wordpiece, self.stems),
+                LearnedScale().to(self.device),
+            )
         else:
             require_descent(saved, blocks)
             self.postings = Postings.load(saved, len(self.corpus), self._words)
@@ -140,16 +153,8 @@ class BM25Searcher(Searcher):
         require_same_vocabulary(self.corpus.artifact, blocks)
         other = copy.copy(self)
         other.corpus = Corpus(blocks)
-        other.postings = other._postings(other.corpus)
+        other.postings = Postings.of_text(other.corpus, other.wordpiece, other.stems)
         return other
-
-    def _postings(self, passages: Passages) -> Postings:
-        """The postings of wordpieces, or of stems."""
-        if self.stems is None:
-            return Postings.of(passages, self._words)
-        for row in range(len(passages)):
-            self.stems.read(passages.title(row)), self.stems.read(passages.tokens(row))
-        return Postings.of(_StemmedPassages(passages, self.stems), len(self.stems))
 
     def _asked(self, question: TokenIds) -> TokenIds:
         """What a question looks for. [UNK] stands for other words in each text, so it is not looked for."""

@@ -1,8 +1,11 @@
-"""The methods of a search: a searcher by its name, or hybrid, which fuses the rankings of dense retrieval and BM25.
+"""The methods of a search: a searcher by its name, or hybrid, which fuses dense retrieval and BM25.
 
-Rankings are fused by reciprocal rank (Cormack, Clarke and Büttcher, SIGIR 2009): the score of a block is the sum of
-1 / (k + rank) over the rankings that hold it; the first rank is 1. Scores of the rankings themselves do not count, so they need
-no common scale. BM25's part may be multiplied by a weight. Legend: B questions, K blocks of a question.
+- By ranks: reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009). The score of a block is the sum of 1 / (k + rank) over the
+  rankings that hold it; the first rank is 1. Scores of the rankings themselves do not count, so they need no common scale.
+- By scores: the sum of both scores (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023), of every
+  block that either ranking holds. The dense score is the logit of p(z|x), so it depends on the retriever's scale.
+
+BM25's part may be multiplied by a weight. Legend: B questions, K blocks of a question.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index, RowIds, Scores
-from realmctl.retrieval.names import HYBRID
+from realmctl.index.protocol import Index, RowIds, Scores, by_score
+from realmctl.retrieval.names import HYBRID, Fusion
 from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
 
 RRF_K = 60
@@ -37,18 +41,23 @@ def uses_index(method: str) -> bool:
 
 
 def start_method(
-    method: str, inputs: SearchInputs, rrf_k: float = RRF_K, depth: int = 0, bm25_weight: float = 1.0
+    method: str,
+    inputs: SearchInputs,
+    rrf_k: float = RRF_K,
+    depth: int = 0,
+    bm25_weight: float = 1.0,
+    fusion: Fusion = "ranks",
 ) -> BlockSearch:
-    """Return what finds blocks by a method. `rrf_k` and `depth` are those of `Hybrid`; `bm25_weight` is the weight of its BM25."""
+    """Return what finds blocks by a method. The other arguments are those of `Hybrid`; `bm25_weight` is the weight of its BM25."""
     searchers = [searcher.start(inputs) for searcher in searchers_of(method)]
-    return Hybrid(searchers, rrf_k, depth, (1.0, bm25_weight)) if method == HYBRID else searchers[0]
+    return Hybrid(searchers, rrf_k, depth, (1.0, bm25_weight), fusion) if method == HYBRID else searchers[0]
 
 
 class Hybrid(BlockSearch):
     """Searchers of the same blocks, whose rankings are fused. The first one must find as many blocks as it is asked for.
 
-    rrf_k: constant of the fusion. depth: blocks that each searcher retrieves at least, however few are asked for. weights: one for each
-    searcher; by default all are 1.
+    rrf_k: constant of the fusion by ranks. depth: blocks that each searcher retrieves at least, however few are asked for. weights: one for
+    each searcher; by default all are 1. fusion: what is summed, reciprocal ranks or scores.
     """
 
     def __init__(
@@ -57,13 +66,15 @@ class Hybrid(BlockSearch):
         rrf_k: float = RRF_K,
         depth: int = 0,
         weights: Sequence[float] = (),
+        fusion: Fusion = "ranks",
     ) -> None:
-        self.searchers, self.rrf_k, self.depth, self.weights = searchers, rrf_k, depth, weights
+        self.searchers, self.rrf_k, self.depth, self.fusion = searchers, rrf_k, depth, fusion
+        self.weights = weights or [1.0] * len(searchers)
         self.corpus, self.wordpiece = searchers[0].corpus, searchers[0].wordpiece
 
     def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
         searchers = [searcher.over(blocks, index, opener) for searcher in self.searchers]
-        return type(self)(searchers, self.rrf_k, self.depth, self.weights)
+        return type(self)(searchers, self.rrf_k, self.depth, self.weights, self.fusion)
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
         width = min(k, len(self.corpus))
@@ -72,10 +83,19 @@ class Hybrid(BlockSearch):
 
     def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
         of_searchers = [searcher.ranked(tokens, max(k, self.depth)) for searcher in self.searchers]
-        return [
-            reciprocal_rank_fusion([rows for _, rows in own], self.rrf_k, self.weights)
-            for own in zip(*of_searchers, strict=True)
-        ]
+        rankings = [[rows for _, rows in own] for own in zip(*of_searchers, strict=True)]
+        if self.fusion == "ranks":
+            return [reciprocal_rank_fusion(own, self.rrf_k, self.weights) for own in rankings]
+        found = [np.unique(np.concatenate(own)) for own in rankings]
+        row_BK = np.stack([np.resize(own, max(map(len, found))) for own in found])  # a shorter row repeats its own
+        with torch.inference_mode():
+            score_BK = sum(
+                weight * searcher.scores(tokens, row_BK).float().cpu().numpy()
+                for weight, searcher in zip(self.weights, self.searchers, strict=True)
+            )
+        assert isinstance(score_BK, np.ndarray)
+        best = [by_score(score[None, : len(own)], own[None]) for score, own in zip(score_BK, found, strict=True)]
+        return [(score_1K[0].astype(np.float32), row_1K[0]) for score_1K, row_1K in best]
 
 
 def reciprocal_rank_fusion(

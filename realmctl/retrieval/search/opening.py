@@ -11,7 +11,7 @@ from realmctl.log import say
 from realmctl.models.precision import check_precision
 from realmctl.pipeline import Named, choose
 from realmctl.retrieval.blocks import ArtifactLike
-from realmctl.retrieval.names import Bm25Tokens
+from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.retrieval.search.methods import start_method, uses_index
 from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
@@ -28,6 +28,7 @@ def load_search(
     retriever: ArtifactLike | None = None,
     index: ArtifactLike | None = None,
     bm25_weight: float = 1.0,
+    fusion: Fusion = "ranks",
     bm25_stemmer: str | None = None,
     bm25_tokens: Bm25Tokens = "pieces",
     device: str = "auto",
@@ -37,11 +38,12 @@ def load_search(
 
     Args:
         workspace: folder of the artifacts that are not named.
-        method: dense (retriever and index), bm25 (blocks alone, extra `bm25`), hybrid (both, fused by rank), or the searcher
+        method: dense (retriever and index), bm25 (blocks alone, extra `bm25`), hybrid (both, fused), or the searcher
             of a plug-in. By default dense where there is an index, else bm25.
         blocks, retriever, index: artifacts; by default the newest of the workspace that fit each other. A model or a qa-model stands
             for its retriever and its index.
         bm25_weight: factor of BM25's part in hybrid search.
+        fusion: what hybrid search sums up: ranks (reciprocal rank fusion), or scores.
         bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words.
         bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
@@ -91,7 +93,7 @@ def load_search(
         bm25_tokens=bm25_tokens,
     )
     say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
-    found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight)
+    found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight, fusion=fusion)
     return TextSearch(found, found.corpus)
 
 

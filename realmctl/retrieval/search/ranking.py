@@ -57,7 +57,9 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
             f"rank: the recall of {index.path} was measured for {measured} neighbours, and {depth} are searched. "
             f"Build it with --recall-k {depth} to know what it misses."
         )
-    searcher = start_method(settings.method, _inputs(settings), settings.rrf_k, bm25_weight=settings.bm25_weight)
+    searcher = start_method(
+        settings.method, _inputs(settings), settings.rrf_k, bm25_weight=settings.bm25_weight, fusion=settings.fusion
+    )
     count = sum(1 for _ in read_queries(settings.queries))  # reads the whole file before any search
     counts = {"queries": count, "hits": 0, "without_hits": 0}
     with (

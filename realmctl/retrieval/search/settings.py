@@ -8,7 +8,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.names import Bm25Tokens, search_methods
+from realmctl.retrieval.names import Bm25Tokens, Fusion, search_methods
 
 DEPTH_FOR_DOCUMENTS = 4
 """Blocks that are retrieved for each document of a ranking, since a document may have several."""
@@ -38,7 +38,7 @@ class RankSettings(Settings):
         "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."
     )
     method: str = setting(
-        "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused by rank. Other names come from plug-ins.",
+        "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused. Other names come from plug-ins.",
         default="dense",
         choices=search_methods,
     )
@@ -53,7 +53,7 @@ class RankSettings(Settings):
         at_least=1,
     )
     rrf_k: float = setting(
-        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.",
+        "hybrid by ranks: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.",
         default=60.0,
         above=0,
         at_most=1e6,
@@ -61,6 +61,7 @@ class RankSettings(Settings):
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")

@@ -24,6 +24,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.search.bm25 import Postings
+from realmctl.retrieval.search.stems import Stems
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
@@ -113,10 +114,12 @@ class ClozePassages:
         score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
         return score_NM
 
-    def bm25_scores(self, words: WordPiece) -> NDArray[np.float32]:
-        """The scores by BM25 over wordpieces but [UNK], float32 [N, M]. Raises ResourceError without bm25s."""
-        postings = Postings.of(self, words.rows)
-        return np.stack([postings.score(sentence[sentence != words.unk]) for sentence in self.sentences])
+    def bm25_scores(self, words: WordPiece, stemmer: str | None = None) -> NDArray[np.float32]:
+        """The scores by BM25 over wordpieces but [UNK], or over stems, float32 [N, M]. Raises ResourceError without bm25s."""
+        stems = Stems(stemmer, words) if stemmer else None
+        postings = Postings.of_text(self, words, stems)
+        asked = [sentence[sentence != words.unk] for sentence in self.sentences]
+        return np.stack([postings.score(stems.known(each) if stems else each) for each in asked])
 
 
 def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:

@@ -31,7 +31,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     counts: dict[str, object] = {"sentences": len(passages.sentences), "blocks": len(passages)}
     say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")
     if settings.method == "bm25":
-        return {**counts, **recall(ranks_of(passages.bm25_scores(words)))}
+        return {**counts, **recall(ranks_of(passages.bm25_scores(words, settings.bm25_stemmer)))}
     assert settings.retriever is not None
     collator, device = Collator.of(words), pick_device(settings.device)
     score_NM = passages.scores(Retriever.load(settings.retriever.path).to(device), collator, settings.precision)
@@ -41,8 +41,15 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
     if settings.method != HYBRID:
         return {**found, **recall(rank_N)}
-    bm25_NM = passages.bm25_scores(words)
-    ranks = {weight: ranks_of(fused_scores(score_NM, bm25_NM, weight, RRF_K, DEPTH)) for weight in WEIGHTS}
+    bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer)
+    ranks = {
+        weight: ranks_of(
+            score_NM + weight * bm25_NM
+            if settings.fusion == "scores"
+            else fused_scores(score_NM, bm25_NM, weight, RRF_K, DEPTH)
+        )
+        for weight in WEIGHTS
+    }
     rates = {weight: recall(each)["cloze_rr"] for weight, each in ranks.items()}
     best = max(WEIGHTS, key=rates.__getitem__)
     return {

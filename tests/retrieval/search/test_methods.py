@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion against its definition."""
+"""Reciprocal rank fusion against its definition; hybrid search over other blocks."""
 
 from __future__ import annotations
 

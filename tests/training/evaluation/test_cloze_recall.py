@@ -253,3 +253,17 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
     assert both["dense"] == recall(ranks) and both["bm25"] == recall(np.array(expected))
     assert both["cloze_rr"] == max(both["weights"].values()) == both["weights"][str(both["bm25_weight"])]
     assert both["blocks"] == 40
+    settings = {"method": "hybrid", "retriever": chain.retriever, "fusion": "scores", "bm25_stemmer": "english"}
+    summed = EvalCloze(**inputs, **settings).make(tmp_path / "scores").metrics
+    dense_NM = passages.scores(Retriever.load(chain.retriever.path), collator, "fp32")
+    bm25_NM = passages.bm25_scores(wordpiece.load(chain.blocks.path), "english")
+    assert summed["weights"]["0.5"] == recall(cloze_recall.ranks_of(dense_NM + 0.5 * bm25_NM))["cloze_rr"]
+
+
+def test_bm25_of_stems_finds_a_passage_by_other_endings(chain: Chain):
+    words = wordpiece.load(chain.blocks.path)
+    sentence, *bodies = words.tokens(["painting", "painted walls", "sting in pain"])
+    passages = ClozePassages([sentence], [np.array([], np.int64)] * 2, bodies)
+    by_stems = passages.bm25_scores(words, "english")[0]
+    assert by_stems[0] > 0 == by_stems[1]
+    assert (passages.bm25_scores(words)[0] != by_stems).any()
