@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -229,8 +230,12 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def share_as_folder(path: Path) -> None:
-    """Let those read a file, and write it, who may do so with its folder. safetensors makes files that are its user's alone."""
-    path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o666)
+    """Let those read a file who may read its folder. safetensors makes files that only their owner may read.
+
+    Do nothing on a file system without permissions.
+    """
+    with suppress(PermissionError):
+        path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o444 | 0o200)
 
 
 def free_bytes(folder: Path) -> int:

@@ -18,6 +18,8 @@ OWN_NAMES = re.compile(
     + "|".join(map(re.escape, (LOCK, LAST, PINNED, QUARANTINE, MANIFEST)))
 )
 """Names in the folder of a series that realmctl uses itself."""
+LOST_AND_FOUND = "lost+found"
+"""Folder at the top of a disk, which only root may list."""
 MAX_SERIES_DEPTH = 3
 """How deep below a workspace series are looked for: `workspace/a/b/blocks`."""
 
@@ -52,7 +54,7 @@ def series_below(folder: Path, depth: int = MAX_SERIES_DEPTH, closed: list[Path]
             elif depth > 1 and not child.is_symlink() and not child.name.startswith("."):
                 found += series_below(child, depth - 1, closed)
         except PermissionError:
-            if closed is not None:
+            if closed is not None and not child.name.startswith(".") and child.name != LOST_AND_FOUND:
                 closed.append(child)
     return found
 

@@ -92,6 +92,8 @@ def test_what_is_private_is_listed_as_unreadable_and_stands_in_the_way_of_what_n
     Plain().make(w / "plain")
     newest = Plain(text="other").make(w / "plain").path
     Plain().make(w / "secret")
+    for name in ("lost+found", ".trash"):  # hold no series, whoever owns them
+        (w / name).mkdir(mode=0o700)
 
     def listed() -> int:
         found = {str(one.path.relative_to(w)): one.kind for one in listing(w)}
