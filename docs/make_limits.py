@@ -135,6 +135,7 @@ OTHERS = {
     "corpus.corpus.MAX_WORDPIECES": "the default length of blocks",
     "registry.MAX_REASON": "the length of a message",
     "training.data.recurring_spans.MOST_COMMON": "a rule for choosing recurring spans",
+    "serve.models.MOST_WORDS": "the length of an example on the page",
     "training.objectives.finetune.MOST_HARD_EM": "the largest share of steps with the hard objective",
 }
 """Constants that are named like a limit, and limit no input: what they are."""
