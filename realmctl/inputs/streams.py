@@ -31,7 +31,7 @@ ZSTD_MAX_WINDOW = 2**27
 MAX_LINE_BYTES = 16 * 2**20
 XZ_MEMORY_BYTES = 2**28  # xz -9 needs 65 MiB
 TO_TEXT = {
-    "zip archive": "Unpack it, and name the result.",
+    "zip archive": "Unpack it, or write the text of an office document (.docx, .odt, .epub) with pandoc, and name the result.",
     "tar archive": "Unpack it, and name the result.",
     "7z archive": "Unpack it, and name the result.",
     "RAR archive": "Unpack it, and name the result.",

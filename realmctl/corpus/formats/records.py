@@ -16,7 +16,7 @@ from realmctl.errors import InputError
 from realmctl.inputs.rows import Row, columnar, first_of, json_lines, table
 
 IDS = ("id", "_id", "docid", "doc_id", "docno", "document_id", "pid", "passage_id", "psg_id", "wikipedia_id")
-TITLES = ("title", "wikipedia_title")
+TITLES = ("title", "wikipedia_title", "headline")
 TEXTS = ("text", "contents", "body", "content", "passage")
 """Names of fields and columns, in any case. The first that a row has counts."""
 MAX_TITLE_LINE = 300

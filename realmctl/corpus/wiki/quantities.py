@@ -210,6 +210,22 @@ def _plain(a: Arguments, text: str) -> str:
     return grouped(text) if a.get("fmt") == "commas" else text
 
 
+def population_density(a: Arguments) -> str:
+    """`3645257|640081.87|km2|prec=1` gives 5.7/km2. Without `prec` it is not known how the page rounds, and nothing is shown."""
+    people, area, digits = a[0].replace(",", ""), a[1].replace(",", ""), a.get("prec")
+    if not (_is_number(people) and _is_number(area) and digits.isdecimal() and len(digits) == 1 and float(area) > 0):
+        return ""
+    return f"{float(people) / float(area):,.{digits}f}/{unit_name(a[2] or 'km2')}"
+
+
+def percentage(a: Arguments) -> str:
+    """`1|3|1` gives 33.3%: a share of two numbers, with the digits after the point that the third argument names."""
+    part, whole, digits = a[0].replace(",", ""), a[1].replace(",", ""), a[2] or "0"
+    if not (_is_number(part) and _is_number(whole) and digits.isdecimal() and len(digits) == 1 and float(whole)):
+        return ""
+    return f"{100 * float(part) / float(whole):.{digits}f}%"
+
+
 def gaps(a: Arguments) -> str:
     """`12|345` gives 12345, a number whose groups stand apart."""
     power = a.named.get("e", "").replace("-", "−")

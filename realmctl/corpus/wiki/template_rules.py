@@ -124,6 +124,23 @@ def _age(a: Arguments) -> str:
     return str(numbers[3] - numbers[0] - (numbers[4:6] < numbers[1:3]))
 
 
+def _roman(a: Arguments) -> str:
+    """`14` gives XIV."""
+    if not a[0].isdecimal() or not 0 < int(a[0]) < 4000:
+        return a[0]
+    left, shown = int(a[0]), ""
+    signs = ("M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I")
+    for value, sign in zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), signs, strict=True):
+        shown, left = shown + sign * (left // value), left % value
+    return shown
+
+
+def _roads(a: Arguments) -> str:
+    """`I|5|US|101` gives "I-5 / US 101"."""
+    pairs = [*zip(a.args[::2], a.args[1::2], strict=False)]
+    return " / ".join(f"{kind}-{number}" if kind == "I" else f"{kind} {number}" for kind, number in pairs)
+
+
 # languages
 
 
@@ -327,7 +344,11 @@ def _marked(tag: str) -> TemplateRule:
 
 
 def _index_and_power(a: Arguments) -> str:
-    return f"<sub>{a.get('b') or a[1]}</sub><sup>{a.get('p') or a[0]}</sup>"
+    """`p=2|b=4` stands above and below its letter; `p=+0.1|b=-0.2` is an uncertainty, "+0.1−0.2"."""
+    above, below = a.get("p") or a[0], a.get("b") or a[1]
+    if above[:1] in ("+", "±") and below[:1] in ("-", "−"):
+        return f"{above}−{below[1:]}"
+    return f"<sub>{below}</sub><sup>{above}</sup>"
 
 
 def _court_case(a: Arguments) -> str:
@@ -351,7 +372,7 @@ FIRST = """
     proper name, as written, longitem, nts, number table sorting, birth-date, birth-date and age, death-date,
     death-date and age, start-date, end-date, font, center, centre, text, citation needed span, cns, clarify
     span, dubious span, failed verification span, avoid wrap, snamei, sname, mlby, mlb year, by, baseball year,
-    nfly, nfl year, plainlink, bibleref2, bibleref2c, overline, overbar
+    nfly, nfl year, plainlink, bibleref2c, abbrlink, wt, overline, overbar
 """
 SECOND = """
     lang, rtl-lang, rtlang, native name, lang/ipa, wikt-lang, resize, size, font size, fontsize, font color,
@@ -560,6 +581,10 @@ RULES: dict[str, TemplateRule] = {
     **_named("abs, mabs", _around("&#124;", "&#124;")),
     **_named("ordinal, nth, ord", _ordinal),
     **_named("no., numero, №", _around("No. ", alone="No.")),
+    **_named("pop density", quantities.population_density),
+    **_named("percentage", quantities.percentage),
+    **_named("roman, roman numerals, rn", _roman),
+    **_named("jct", _roads),
     **_named("format price, formatprice, formatnum", lambda a: quantities.grouped(a[0])),
     **_named("duration", _duration),
     **_named("ra, right ascension", _angle("hms")),
@@ -579,6 +604,8 @@ RULES: dict[str, TemplateRule] = {
     **_named("start and end dates, start and end date", _start_and_end),
     **_named("oldstyledate, old style date, oldstyledatedy, oldstyledateny", _old_style_date),
     **_named("circa, c., ca., ca", _circa),
+    **_named("b.", _around("b. ")),
+    **_named("d.", _around("d. ")),
     **_named("floruit, fl., fl", _years("fl.")),
     **_named("reign, r.", _years("r.")),
     **_named("as of, asof", _as_of),
@@ -607,7 +634,7 @@ RULES: dict[str, TemplateRule] = {
     **_named("gs, german submarine", partial(_ship, prefix="German submarine")),
     **_named("sclass, sclass-, sclass2, sclass2-", _ship_class),
     **_named("bibleverse, bv, bibleverse-nb", _bible),
-    **_named("bibleref", _bible_reference),
+    **_named("bibleref, bibleref2", _bible_reference),
     **_named("cite quran, qref, quran-usc", _quran),
     **_named("harvtxt, harvcoltxt", _authors),
     **_named("airport codes", _airport),
@@ -676,7 +703,7 @@ SILENT = _words("""
     #tag:ref, note label, notetag, ref, ref label, note, rp, r, ran, ref name, harv, harvp, harvnb, harvs,
     harvcol, harvcolnb, harvid, harvard citation, harvard citation no brackets, citation, cite, cit, inflation,
     inflation-fn, inflation-year, inflation/fn, inflation/year, fxconvert, currentyear, currentmonth,
-    currentday, currentdate, pagename, basepagename, fullpagename, defaultsort, displaytitle, pop density,
+    currentday, currentdate, pagename, basepagename, fullpagename, defaultsort, displaytitle,
     dentalformula, main, main article, mainarticle, main articles, main list, see, see also, seealso, also,
     further, further information, details, see main, about, for, for multi, other uses, otheruses, other, other
     people, other places, redirect, redirect-distinguish, redirect2, redirect-multi, distinguish, hatnote,

@@ -144,6 +144,12 @@ def test_anchors_are_offsets_into_the_clean_text():
         ("at {{coord|13|19|N|169|9|W|type:event}} and {{coord|43.5|-79.25}}", "at 13°19′N 169°9′W and 43.5°N 79.25°W"),
         ("is{{coord|1|N|2|E|display=title}} here", "is here"),
         ("the {{nth|21}} and {{ordinal|12}}", "the 21st and 12th"),
+        ("A density of {{pop density|3645257|640081.87|km2|sqmi|prec=1}} in 2011.", "A density of 5.7/km2 in 2011."),
+        ("A density of {{pop density|3645257|640081.87|km2}} in 2011.", "A density of in 2011."),
+        ("About {{percentage|1|4}}, {{percentage|1|3|1}} of {{percentage|x|3}}all.", "About 25%, 33.3% of all."),
+        ("Louis {{rn|14}} and {{Roman|1989}} and {{roman|5000}}", "Louis XIV and MCMLXXXIX and 5000"),
+        ("At {{jct|state=CA|I|5|US|101}} turn.", "At I-5 / US 101 turn."),
+        ("It is 1.5{{su|p=+0.1|b=−0.2}} and {{convert|26|mi|385|yd|km}}.", "It is 1.5+0.1−0.2 and 26 mi 385 yd."),
     ],
 )
 def test_numbers_stay_what_the_page_shows(wikitext, expected):
@@ -183,6 +189,12 @@ def test_numbers_stay_what_the_page_shows(wikitext, expected):
             "{{bibleverse|1|Corinthians|13:4|KJV}} {{harvtxt|Boolos|Jeffrey|1974}}",
             "1 Corinthians 13:4 Boolos & Jeffrey (1974)",
         ),
+        ("{{bibleref2|John|3:16|NKJV}} ({{b.|1850}}; {{d.|1900}})", "John 3:16 (b. 1850; d. 1900)"),
+        ("The {{abbrlink|UN|United Nations}} and {{US$|500,000}} or {{€|45}}", "The UN and US$500,000 or €45"),
+        (
+            "The {{MV|Wilhelm}}, {{HMAS|Sydney|1912}}, {{RMS|Queen Mary}}",
+            "The MV Wilhelm, HMAS Sydney (1912), RMS Queen Mary",
+        ),
         ("{{Template:HMS|Beagle}} {{nowrap_|2=b|1=a}}", "HMS Beagle a"),
     ],
 )
@@ -221,6 +233,9 @@ def test_an_unknown_template_beside_digits_or_capitals_leaves_its_text(wikitext,
         ({}, "ja", "x [[画像:a.jpg|thumb|y]] [[ファイル:b.jpg]] [[カテゴリ:Z]]"),
         ({}, "ko", "x [[그림:a.jpg|섬네일|y]] [[파일:b.jpg]] [[분류:Z]]"),
         ({}, "vi", "x [[Tập tin:a.jpg|nhỏ|y]] [[Hình:b.jpg]] [[Thể_loại:Z]]"),
+        ({"Plik": 6}, "pl", "x [[Grafika:a.jpg|mały|y]] [[Kategoria:Z]]"),
+        ({"Fil": 6}, "sv", "x [[Bild:a.jpg|miniatyr|y]] [[Kategori:Z]]"),
+        ({"Файл": 6}, "ru", "x [[Изображение:a.jpg|мини|y]] [[Категория:Z]]"),
         ({}, "fa", "x [[پرونده:a.jpg|y]] [[تصویر:b.jpg]] [[رده:Z]]"),
     ],
 )
