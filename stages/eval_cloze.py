@@ -26,7 +26,7 @@ class EvalCloze(EvalClozeSettings, Stage):
         from realmctl.retrieval.search.stems import check_stemmer
 
         require_titles(self.blocks)
-        check_stemmer("--bm25-stemmer", self.bm25_stemmer)
+        check_stemmer("--bm25-stemmer", self.bm25_stemmer or None)
         if self.bm25_stemmer and self.method == "dense":
             raise ConfigError(
                 f"--bm25-stemmer {self.bm25_stemmer} is for BM25. Leave it out, or --method hybrid or bm25."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from realmctl.artifacts import Artifact
@@ -29,7 +29,13 @@ def default_encoder() -> str:
 
 
 def run_shipped(
-    name: str, workspace: Path, encoder: str, variables: Mapping[str, str], scale: float = 20, jobs: int = 1
+    name: str,
+    workspace: Path,
+    encoder: str,
+    variables: Mapping[str, str],
+    scale: float = 20,
+    jobs: int = 1,
+    only: Collection[str] | None = None,
 ) -> dict[str, Artifact]:
     """Import an encoder, and make the outputs of the pipeline file `NAME.yaml` of this package. What exists is not made again.
 
@@ -40,6 +46,7 @@ def run_shipped(
         variables: the file's other variables.
         scale: factor of the inner products, as `realmctl import --scale`.
         jobs: stages that run at the same time.
+        only: outputs to make, and none that need others; by default all.
 
     Returns:
         The artifact of each output, and `retriever`.
@@ -47,4 +54,4 @@ def run_shipped(
     made = import_checkpoint(encoder, workspace, ImportExtras(encoder=EncoderSettings(scale=scale)))
     given = {**variables, "retriever": str(made["retriever"].path)}
     plan = pipeline_file.read(HERE / f"{name}.yaml", own_stages(), given, workspace)
-    return {**made, **plan.make(plan.steps, jobs)}
+    return {**made, **plan.make([step for step in plan.steps if only is None or step.name in only], jobs)}

@@ -7,10 +7,12 @@ import json
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.cli.commands import adapt
 from realmctl.cli.commands.adapt import _text
 from realmctl.models.retriever import Retriever
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
+from stages.embed import Embed
 from tests.convert.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain, documents
 from tests.training.evaluation.test_cloze_recall import scripted
@@ -29,7 +31,8 @@ def corpus(tmp_path):
 
 
 def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(budget, "_seconds", lambda *given: 0.6 * 60 / 5.5)  # four steps fit
+    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 60.0})  # so training has a tenth of the minute
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 0.95 * 6 / 5.5)  # five steps fit
     plain = ClozePassages.ranks
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
     words = ("adapt", corpus, "--encoder", encoder, "--minutes", 1, "--sentences", 12, "--workspace", tmp_path / "w")
@@ -39,6 +42,7 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     assert code == 0 and found["steps"] == found["kept_step"] == 5, err
     assert found["made"]["retriever"].endswith("retriever/v2") and found["blocks"] == 40
     monkeypatch.setattr(ClozePassages, "ranks", plain)
+    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 1.0})  # a second run keeps the share of the first
     code, out, err = realmctl(*words)
     assert code == 0 and "After 5 steps" in out and 'realmctl search "your words"' in out, err
     code, out, err = realmctl("search", "Where was Ada Lorn born?", "--workspace", tmp_path / "w", "--json")
@@ -47,13 +51,29 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     assert start.layout == adapted.layout and start.block_encoder_hash() != adapted.block_encoder_hash()
 
 
+def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path, monkeypatch):
+    made = {
+        "blocks": chain.blocks,
+        "retriever": chain.retriever,
+    }  # 40 blocks, embedded once, and twice by the last measurement
+    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 3.0})
+    monkeypatch.setattr(adapt.time, "monotonic", lambda: 12.0)
+    assert adapt.minutes_of_training(1.0, 0.0, made, tmp_path) == pytest.approx(1 - (12 + 1.1 * 9) / 60, abs=1e-3)
+    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 5.0})
+    assert adapt.minutes_of_training(1.0, 0.0, made, tmp_path) > 0.6
+    assert adapt.minutes_of_training(2.0, 0.0, made, tmp_path) == pytest.approx(2 - (12 + 1.1 * 15) / 60, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({}, "before it was 30.0%"),
         ({"gain_low": -0.01}, "on these sentences no gain is shown"),
         ({"kept_step": 0}, "the encoder is kept as it was: 30.0%"),
-        ({"bm25_weight": 0.5}, "--method hybrid --bm25-weight 0.5 --workspace 'my w'"),
+        (
+            {"bm25_weight": 0.5},
+            "--method hybrid --fusion scores --bm25-weight 0.5 --bm25-stemmer german --workspace 'my w'",
+        ),
     ],
 )
 def test_it_says_what_was_gained_and_how_to_search(changes, said):
@@ -68,6 +88,7 @@ def test_it_says_what_was_gained_and_how_to_search(changes, said):
         "gain_low": 0.02,
         "gain_high": 0.08,
         "bm25_weight": 0.0,
+        "bm25_stemmer": "german",
         "workspace": "my w",
         "made": {"retriever": "my w/retriever/v2", "index": "my w/index/v1"},
     }

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shlex
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path
+from realmctl.log import say
+from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import MOST
 
-TRAINING = 0.6
-"""Share of the minutes for training. The rest is for blocks, measurements and vectors."""
+LEAST = 0.1
+"""Share of the minutes that training has at least, however long the rest takes."""
+SLACK = 1.1
+"""Factor of the seconds that embedding is expected to take."""
+MEASURED = 2000
+"""Blocks that the last measurement embeds, twice: with the encoder as it was and as it is (adapt.yaml)."""
+BM25_WEIGHT = 0.7
+"""Weight of BM25 in the search that is proposed (docs/results/adapt.md says where it comes from)."""
 
 
 @computes
@@ -30,7 +42,10 @@ def adapt(
         ),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.01, max=1e6, help="Minutes of which three fifths are for training.")
+        float,
+        typer.Option(
+            min=0.01, max=1e6, help="Minutes in all. Training has what blocks, measurements and vectors leave."
+        ),
     ] = 30,
     max_wordpieces: Annotated[
         int, typer.Option(min=1, max=MOST, help="Longest block in wordpieces, with its title and special tokens.")
@@ -39,6 +54,9 @@ def adapt(
         int,
         typer.Option(min=2, max=MOST, help="Sentences that are cut out of their blocks, to measure without labels."),
     ] = 400,
+    bm25_stemmer: Annotated[
+        str, typer.Option(help="Snowball stemmer of the documents' language, for BM25 beside the retriever.")
+    ] = "english",
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
@@ -49,14 +67,18 @@ def adapt(
     """
     from realmctl.shortcuts.shipped import default_encoder, run_shipped
 
+    begin, start = time.monotonic(), encoder or default_encoder()
+    hybrid = bool(importlib.util.find_spec("bm25s") and importlib.util.find_spec("Stemmer"))
     variables = {
         "documents": str(documents),
         "wordpieces": str(max_wordpieces),
-        "minutes": str(TRAINING * minutes),
         "sentences": str(sentences),
-        "method": "hybrid" if importlib.util.find_spec("bm25s") else "dense",
+        "method": "hybrid" if hybrid else "dense",
+        "stemmer": bm25_stemmer if hybrid else "",
     }
-    made = run_shipped("adapt", workspace, encoder or default_encoder(), variables)
+    first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
+    training = minutes_of_training(minutes, begin, first, workspace)
+    made = run_shipped("adapt", workspace, start, {**variables, "minutes": f"{training:g}"})
     trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
     dense = measured.get("dense", measured)
     found = {
@@ -67,11 +89,33 @@ def adapt(
         "recall@5_before": measured["baseline"]["cloze_recall@5"],
         "recall@5_after": dense["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
-        "bm25_weight": measured["bm25_weight"] if measured.get("gain_over_dense_low", 0) > 0 else 0.0,
+        "bm25_weight": BM25_WEIGHT if hybrid else 0.0,
+        "bm25_stemmer": bm25_stemmer,
         "workspace": str(workspace),
         "made": {name: str(artifact.path) for name, artifact in made.items()},
     }
     print_result(found, json, _text)
+
+
+def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifact], workspace: Path) -> float:
+    """Return what is left for training of the minutes since `begin`: some blocks are embedded, to know how long all take.
+
+    The number is kept in the workspace with what it holds for, so that a second run has the same recipe.
+    """
+    path = workspace / "adapt.json"
+    key = {"minutes": minutes, **{name: made[name].content for name in ("blocks", "retriever")}}
+    with contextlib.suppress(OSError, ValueError):
+        if (kept := read_sealed(path)) and all(kept.get(name) == value for name, value in key.items()):
+            return float(kept["training"])
+    seconds = own_stages()["embed"](blocks=made["blocks"], retriever=made["retriever"]).trial()["seconds"]
+    blocks = made["blocks"].metrics["blocks"]
+    seconds *= SLACK * (1 + 2 * min(MEASURED, blocks) / max(1, blocks))
+    training = round(max(LEAST * minutes, minutes - (time.monotonic() - begin + seconds) / 60), 3)
+    say(
+        f"adapt: vectors and the last measurement need about {seconds / 60:.1f} minutes, so {training:g} are for training"
+    )
+    write_sealed(path, {**key, "training": training})
+    return training
 
 
 def _text(found: Mapping[str, Any]) -> str:
@@ -91,8 +135,12 @@ def _text(found: Mapping[str, Any]) -> str:
             "These sentences are in the documents' own words. Where people ask in words of their own, compare both on some of their "
             "questions (realmctl rank, realmctl eval-run).",
         ]
-    fused = f" --method hybrid --bm25-weight {found['bm25_weight']:g}" if found["bm25_weight"] else ""
-    helps = "BM25 beside it finds more." if fused else "BM25 beside it is not shown to find more."
+    fused = (
+        f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g} --bm25-stemmer {found['bm25_stemmer']}"
+        if found["bm25_weight"]
+        else ""
+    )
+    helps = "Search with BM25 beside it." if fused else "With the extra `bm25`, search has BM25 beside it."
     return "\n".join(
         [
             *gained,
