@@ -1077,6 +1077,12 @@ class EvalClozeSettings(Settings):
     fusion: Fusion = setting(help_texts.FUSION, default="ranks")
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
+    query_wordpieces: int = setting(
+        "Longest query: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "
+        "short queries alone. 0: whole sentences.",
+        default=0,
+        at_least=0,
+    )
     among: int = setting(
         "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0
     )

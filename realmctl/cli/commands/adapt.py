@@ -107,10 +107,11 @@ def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifac
     with contextlib.suppress(OSError, ValueError):
         if (kept := read_sealed(path)) and all(kept.get(name) == value for name, value in key.items()):
             return float(kept["training"])
-    seconds = own_stages()["embed"](blocks=made["blocks"], retriever=made["retriever"]).trial()["seconds"]
+    inputs: dict[str, Any] = {name: made[name] for name in ("blocks", "retriever")}
+    seconds = own_stages()["embed"](**inputs).trial()["seconds"]
     blocks = made["blocks"].metrics["blocks"]
     seconds *= SLACK * (1 + 2 * min(MEASURED, blocks) / max(1, blocks))
-    training = round(max(LEAST * minutes, minutes - (time.monotonic() - begin + seconds) / 60), 3)
+    training: float = round(max(LEAST * minutes, minutes - (time.monotonic() - begin + seconds) / 60), 3)
     say(
         f"adapt: vectors and the last measurement need about {seconds / 60:.1f} minutes, so {training:g} are for training"
     )

@@ -47,7 +47,7 @@ class ClozePassages:
     bodies: list[TokenIds]
 
     @classmethod
-    def drawn(cls, corpus: Corpus, sentences: int, passages: int, seed: int) -> ClozePassages:
+    def drawn(cls, corpus: Corpus, sentences: int, passages: int, seed: int, longest: int = 0) -> ClozePassages:
         """Cut a sentence out of `sentences` blocks, fewer where the corpus has fewer, and take other blocks with them.
 
         Args:
@@ -55,6 +55,7 @@ class ClozePassages:
             sentences: How many sentences.
             passages: How many blocks in all; 0 for all of the corpus.
             seed: Seed of the draw.
+            longest: Of a longer sentence only a random run of so many wordpieces looks for its block; 0 for whole sentences.
 
         Raises:
             InputError: Fewer than two blocks have a sentence that can be cut out.
@@ -76,8 +77,12 @@ class ClozePassages:
                 "needs at least 2. Chunk longer documents."
             )
         bodies = {row: corpus.tokens(row) for row in (*cut, *whole)}
+        asked = [bodies[row][start:stop] for row, (start, stop) in cut.items()]
+        if longest:
+            begins = [int(rng.integers(max(0, len(sentence) - longest) + 1)) for sentence in asked]
+            asked = [sentence[begin : begin + longest] for sentence, begin in zip(asked, begins, strict=True)]
         return cls(
-            [bodies[row][start:stop] for row, (start, stop) in cut.items()],
+            asked,
             [corpus.title(row) for row in bodies],
             [np.delete(body, slice(*cut[row])) if row in cut else body for row, body in bodies.items()],
         )

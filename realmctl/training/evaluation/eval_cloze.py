@@ -27,7 +27,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         reciprocal rank at each. With a baseline, the gain over it (dense over dense).
     """
     corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
-    passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed)
+    passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)
     counts: dict[str, object] = {"sentences": len(passages.sentences), "blocks": len(passages)}
     say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")
     if settings.method == "bm25":

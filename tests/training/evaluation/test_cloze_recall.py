@@ -69,6 +69,15 @@ def test_a_sentence_is_cut_out_of_its_own_block_alone(chain: Chain):
     assert sorted(restored) == bodies
 
 
+def test_short_queries_are_runs_of_the_same_sentences(chain: Chain):
+    whole, short = (ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=1, longest=longest) for longest in (0, 4))
+    assert [*map(list, whole.bodies[:12])] == [*map(list, short.bodies[:12])]
+    for sentence, query in zip(whole.sentences, short.sentences, strict=True):
+        runs = [list(sentence[at : at + 4]) for at in range(len(sentence) - 3)]
+        assert list(query) in runs
+    assert any(query[0] != sentence[0] for query, sentence in zip(short.sentences, whole.sentences, strict=True))
+
+
 def test_blocks_without_sentences_to_cut_are_refused(tmp_path):
     blocks = make_blocks(tmp_path / "blocks", {f"Page {n}": [["One sentence that stands alone."]] for n in range(3)})
     with pytest.raises(InputError, match="0 blocks"):
