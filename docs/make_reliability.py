@@ -389,9 +389,11 @@ COUNTED = """
 The table holds what was really injected, on the machine below it. All ended as promised: a fault that does not stops the run.
 The aim is the number that was set before the tests were written. `make faults FAULT_ROUNDS=50`
 multiplies the random faults to every aim. `make test` takes a sample of what `make faults` takes whole (every cut of a file, every order of two writers).
-`make faults FAULT_TESTS="slow or not slow"` adds the long tests. All counts are of one run. Earlier runs of parts with more rounds
-reached every aim.
+`make faults FAULT_TESTS="slow or not slow"` adds the long tests.
 """
+OF_ONE_RUN = "All counts are of one run, with {rounds} round(s). Earlier runs with more rounds reached every aim."
+OF_SEVERAL_RUNS = """The counts come from several runs of parts of the suite, each with its own number of rounds. A run of `make faults` writes all
+of them anew."""
 AIMS = {
     "SIGKILL at random moments (all stages)": 1_000,
     "SIGKILL of trainer, refresher or both, in lockstep (forks)": 300,
@@ -430,7 +432,8 @@ def page(counts: dict[str, Any]) -> str:
     lines += [f"| {promise} | {', '.join(f'`{test}`' for test in tests)} |" for promise, tests in PROMISES]
     lines += [REGRESSIONS, "| fault | test |", "|---|---|"]
     lines += [f"| {fault} | `{test}` |" for fault, test in FOUND]
-    lines += [COUNTED, "| fault | injected | aim | details |", "|---|---|---|---|"]
+    runs = OF_ONE_RUN.format(rounds=counts["rounds"]) if "rounds" in counts else OF_SEVERAL_RUNS
+    lines += [COUNTED + runs + "\n", "| fault | injected | aim | details |", "|---|---|---|---|"]
     for kind, facts in sorted(counts["faults"].items()):
         details = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "injected").replace("_", " ")
         aim = f"{AIMS[kind]:,}" if kind in AIMS else ""
@@ -439,7 +442,7 @@ def page(counts: dict[str, Any]) -> str:
     cores = "1 core" if machine["cores"] == "1" else f"{machine['cores']} cores"
     lines += [
         "",
-        f"Rounds: {counts['rounds']}. Machine: {machine['processor']}, {cores}, {machine['system']}, Python {machine['python']}, realmctl {machine['realmctl']}.",
+        f"Machine: {machine['processor']}, {cores}, {machine['system']}, Python {machine['python']}, realmctl {machine['realmctl']}.",
     ]
     return "\n".join(lines) + "\n" + NOT_PROMISED
 

@@ -9,6 +9,7 @@ seen. An edit that fails or is killed leaves the versions as they were.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -131,6 +132,12 @@ class Versions:
                 f"{version.blocks.path.parent} is pinned to a version, and an edit makes a newer one. Run `realmctl pin --remove "
                 f"{version.blocks.path.parent}`, or leave out --allow-edits."
             )
+        written = [version.blocks.path.parent, *([self.embeddings, self.indexes] if version.index else [])]
+        for series in written:
+            if series.exists() and not os.access(series, os.W_OK | os.X_OK):
+                raise ConfigError(
+                    f"--allow-edits: this user may not write into {series}. Let a user serve who may, or leave out --allow-edits."
+                )
         if version.index is not None:
             self._embed(version.index, version.blocks, version.blocks).check()
         with temporary_folder() as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from realmctl.artifacts import open_artifact, verify, version_numbers
 from realmctl.artifacts.catalogue import listing, versions_at
 from realmctl.artifacts.gc import collect
 from realmctl.artifacts.series import locked, pin
+from realmctl.serve.versions import Versions
 from stages.ict_init import IctInit
 from tests.faults.children import as_root, ended, exit_code, forked
 from tests.faults.counting import count
@@ -107,6 +109,20 @@ def test_what_is_private_is_listed_as_unreadable_and_stands_in_the_way_of_what_n
     assert [as_nobody(act, log) for act in acts] == [3, 3, 3] and "damaged" not in log.read_text()
     assert as_nobody(lambda: Plain().make(w / "plain"), log) == 3  # the older version is not taken in its stead
     count("reads and writes of another user's files", 5)
+
+
+def test_a_server_that_may_not_write_is_refused_before_an_edit(shared_folder, chain, tmp_path):
+    w, log = Path(shutil.copytree(chain.folder, shared_folder / "w")), tmp_path / "log"
+    w.chmod(0o755)
+
+    def serve() -> None:
+        places = {"blocks": w / "blocks", "embeddings": w / "embeddings", "indexes": w / "index"}
+        versions = Versions(**places, qa_model=None, model=w / "retriever")
+        served = versions.newest()
+        versions.check_edits(served)
+
+    assert as_nobody(serve, log) == 2 and f"{w / 'blocks'}" in log.read_text()
+    count("reads and writes of another user's files", 1)
 
 
 def test_a_group_shares_a_workspace(group_folder, tmp_path):
