@@ -14,6 +14,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution.shards import Executor
 from realmctl.pipeline import Stage, help_texts, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
+from realmctl.tokens.recipes import trained_kind
 
 
 class Chunk(ChunkSettings, Stage):
@@ -30,7 +31,8 @@ class Chunk(ChunkSettings, Stage):
 
     corpus: tuple[Path, ...] = source("Files or folders with a dump, JSON lines, TSV or text.", positional=True)
     tokenizer: str = source(
-        "Tokenizer: the folder or hub id of a BERT, or train:N to learn N wordpieces.",
+        "Tokenizer: the folder or hub id of an encoder, or train:N to learn N wordpieces; train:bpe:N learns byte-level BPE as RoBERTa has, "
+        "train:unigram:N what XLM-R has.",
         default="train:30522",
         literals=("train:",),
         hub=True,
@@ -45,16 +47,16 @@ class Chunk(ChunkSettings, Stage):
             raise ConfigError(
                 "--long-titles keep may leave no room for sentences, so none could be split to fit. Add --long-sentences keep."
             )
-        size = self.tokenizer.removeprefix("train:")
-        if size == self.tokenizer and not self.lowercase:
+        is_trained = self.tokenizer.startswith("train:")
+        if not is_trained and not self.lowercase:
             raise ConfigError(
                 "--no-lowercase is for a tokenizer that is trained here (train:N). An existing "
                 "tokenizer has its own casing. Leave out --no-lowercase."
             )
-        if size != self.tokenizer and not (size.isdecimal() and 100 <= int(size) <= 1_000_000):
+        if is_trained and trained_kind(self.tokenizer) is None:
             raise ConfigError(
                 f"--tokenizer {self.tokenizer}: write the number of wordpieces to learn, 100 to 1000000, "
-                f"such as train:30522."
+                f"such as train:30522, train:bpe:30522 or train:unigram:30522."
             )
 
     def origin(self) -> Origin:

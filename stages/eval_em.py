@@ -24,7 +24,7 @@ class EvalEm(EvalSettings, Stage):
 
     makes = "scores"
     headline = ("em", "recall@*", "provenance_recall@*")
-    version = 4
+    version = 5  # 5: recall in scripts without blanks, by characters
 
     def check(self) -> None:
         from realmctl.retrieval.answering.evaluation import check_evaluation

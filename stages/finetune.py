@@ -24,7 +24,7 @@ class Finetune(FinetuneSettings, TrainingStage):
 
     makes = "qa-model"
     headline = ("loss", "span_exact_match", "answer_*", "best_dev_span_exact_match", "seconds_per_step")
-    version = 2
+    version = 3  # 3: answers in scripts without blanks, by characters
 
     def check(self) -> None:
         from realmctl.training.starts.answering import check_start

@@ -25,7 +25,9 @@ class Tag(TagSettings, Stage):
 
     makes = "spans"
     headline = ("spans_per_block", "spans", "tagger")
-    version = 3  # 2: degrees such as 18°S are not names; 3: auto decides by document
+    version = (
+        4  # 2: degrees such as 18°S are not names; 3: auto decides by document. 4: mentions in scripts without blanks
+    )
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
     workers: int = runtime(

@@ -20,7 +20,7 @@ from realmctl.corpus.blocks import Block, BlockPacker
 from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
-from realmctl.corpus.languages import AUTO
+from realmctl.corpus.languages import AUTO, plain_language
 from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.wiki.dump import stated_language
@@ -29,7 +29,8 @@ from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_unit
 from realmctl.errors import InputError
 from realmctl.execution.shards import Executor, map_units, worker_count
 from realmctl.log import progress, say, warn
-from realmctl.tokens import wordpiece, wordpiece_training
+from realmctl.tokens import training, wordpiece
+from realmctl.tokens.recipes import TokenizerRecipe, trained_kind
 from realmctl.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
@@ -77,7 +78,7 @@ def chunk_corpus(
 
     Args:
         corpus: files and folders.
-        tokenizer: folder of a tokenizer, or train:N to learn N wordpieces from the corpus.
+        tokenizer: folder of a tokenizer, or train:N, train:bpe:N or train:unigram:N to learn N wordpieces from the corpus.
         settings: how the corpus is read and cut.
         out: the folder to write to.
         workers: processes; 0 means one for each core.
@@ -90,7 +91,7 @@ def chunk_corpus(
     first_pass = None
     if tokenizer.startswith("train:"):
         first_pass = CorpusFiles(corpus, settings, PageCounts())
-        words = _learned(int(tokenizer.removeprefix("train:")), first_pass, settings, workers, executor)
+        words = _learned(recipe_of(tokenizer, settings), first_pass, settings, workers, executor)
     else:
         words = wordpiece.load(Path(tokenizer))
     words.save(out.file("tokenizer/tokenizer.json").parent)
@@ -161,15 +162,15 @@ def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSett
     if not tokenizer.startswith("train:"):
         words, learning = wordpiece.load(Path(tokenizer)), 0.0
     else:
-        size = int(tokenizer.removeprefix("train:"))
+        recipe = recipe_of(tokenizer, settings)
         chosen = min(times, max(1.0, TRAINING_BYTES / max(1, chars)))
         start = time.monotonic()
         texts = texts_of(pages)
         cleaning = time.monotonic() - start
         start = time.monotonic()
-        wordpiece_training.train(texts[::2], size, settings.lowercase)
+        training.train(texts[::2], recipe)
         half = time.monotonic() - start
-        words = wordpiece_training.train(texts, size, settings.lowercase)
+        words = training.train(texts, recipe)
         whole = time.monotonic() - start - half
         learning = read + chosen * cleaning / together + whole + 2 * (chosen - 1) * max(0.0, whole - half)
     packer, start = BlockPacker(words, settings), time.monotonic()
@@ -181,13 +182,25 @@ def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSett
     return learning + read + times * (time.monotonic() - start) / together
 
 
-def _learned(size: int, corpus: CorpusFiles, settings: ChunkSettings, workers: int, executor: Executor) -> WordPiece:
+def recipe_of(tokenizer: str, settings: ChunkSettings) -> TokenizerRecipe:
+    """Return how the tokenizer named train:N, train:bpe:N or train:unigram:N is learnt from a corpus with these settings."""
+    found = trained_kind(tokenizer)
+    assert found, tokenizer  # the stage has checked it
+    kind, size = found
+    return TokenizerRecipe(kind, size, settings.lowercase, keep_marks=plain_language(settings.language) != "en")
+
+
+def _learned(
+    recipe: TokenizerRecipe, corpus: CorpusFiles, settings: ChunkSettings, workers: int, executor: Executor
+) -> WordPiece:
     """Learn a tokenizer from the corpus, or from documents that are evenly spaced in a large one."""
     stride = max(1, -(-sum(map(expanded_bytes, corpus.paths)) // TRAINING_BYTES))
-    say(f"chunk: learning {size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}")
+    say(
+        f"chunk: learning {recipe.size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}"
+    )
     chosen = (page for number, page in enumerate(corpus.documents()) if number % stride == 0)
     texts = map_units(texts_of, units(chosen), workers, executor=executor)
-    return wordpiece_training.train((text for unit in texts for text in unit), size, settings.lowercase)
+    return training.train((text for unit in texts for text in unit), recipe)
 
 
 def texts_of(unit: Pages) -> list[str]:

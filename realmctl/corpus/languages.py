@@ -26,6 +26,14 @@ def check_language(flag: str, code: str) -> None:
         )
 
 
+def variants_of(wanted: str, site: str) -> tuple[str, ...]:
+    """Return the variants of Chinese to choose for a wanted language, the likeliest first. Empty for a site in another language."""
+    if plain_language(site) != "zh":
+        return ()
+    names = next((names for names in CHINESE_VARIANTS.values() if wanted in names), CHINESE_VARIANTS["zh-hans"])
+    return tuple(dict.fromkeys([*([wanted] if wanted in names else []), *names, "zh"]))
+
+
 def plain_language(code: str) -> str:
     """Return the code whose words a language has: zh for zh-hant, en for simple."""
     return (

@@ -18,6 +18,7 @@ from realmctl.forecast.simulation import IndexAges
 from realmctl.forecast.sizes import EncoderShape, Text, encoder_shape, text_of_blocks, text_of_bytes
 from realmctl.log import duration_text
 from realmctl.pipeline import Stage, pipeline_file
+from realmctl.tokens.recipes import trained_kind
 
 BERT = "scratch:base"
 VOCABULARY = 30_522
@@ -150,8 +151,8 @@ def _vocabulary(chain: Sequence[PlannedStage]) -> int:
     """Size of the vocabulary of a BERT from scratch: that of a tokenizer that the chain trains, or BERT's."""
     for stage in chain:
         tokenizer = str(stage.settings.get("tokenizer") or "")
-        if tokenizer.startswith("train:") and tokenizer.removeprefix("train:").isdigit():
-            return int(tokenizer.removeprefix("train:"))
+        if trained := trained_kind(tokenizer):
+            return trained[1]
     return VOCABULARY
 
 

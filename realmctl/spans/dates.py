@@ -1,4 +1,4 @@
-"""Find dates by rules.
+"""Find dates by rules: those of English stand here, those of other languages in calendars.py.
 
 REALM masks dates that a regular expression found (section 3.4), but did not release it. These rules are this project's
 own. Days, months with a year or a day, decades, centuries and ISO dates are recognised by their form. A number from
@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from realmctl.corpus.languages import plain_language
+from realmctl.spans.calendars import CALENDARS
 from realmctl.spans.salient import DATE, SalientSpan, resolve_overlaps
 
 _MONTH_NAMES = "January February March April May June July August September October November December"
@@ -82,20 +84,28 @@ _PLURAL = re.compile(r"\s[a-z]{3,}(?<![su])s\b(?<!\bwas)(?<!\bhas)")
 _EVENT_AFTER = re.compile(rf"\s(?:[A-Z]|(?:[a-z]+\s)?{_EVENT}\b)")
 
 
-def find_dates(text: str) -> list[SalientSpan]:
-    """Return the dates in `text` from left to right without overlaps, as character offsets."""
+def has_date_rules(language: str) -> bool:
+    """Return whether there are rules for the dates of a language, given by its code."""
+    return plain_language(language) in ("en", *CALENDARS)
+
+
+def find_dates(text: str, language: str = "en") -> list[SalientSpan]:
+    """Return the dates in `text` from left to right without overlaps, as character offsets. None in a language without rules."""
+    plain = plain_language(language)
+    if plain != "en":
+        return CALENDARS[plain].find(text) if plain in CALENDARS else []
     if not _HINT.search(text):
         return []
     shaped = [SalientSpan(*match.span(), DATE) for match in _SHAPED.finditer(text)]
     return resolve_overlaps([*shaped, *_find_years(text)])
 
 
-def is_date(text: str) -> bool:
-    """Return whether all of `text` is a date, a year, a month or a day of the week."""
+def is_date(text: str, language: str = "en") -> bool:
+    """Return whether all of `text` is a date or a year, and in English a month or a day of the week."""
     text = text.strip()
-    if text in _CALENDAR or _YEARS.fullmatch(text):
+    if (language == "en" and text in _CALENDAR) or _YEARS.fullmatch(text):
         return True
-    return any((span.start, span.end) == (0, len(text)) for span in find_dates(text))
+    return any((span.start, span.end) == (0, len(text)) for span in find_dates(text, language))
 
 
 def _find_years(text: str) -> Iterator[SalientSpan]:

@@ -1,4 +1,5 @@
-"""Decide by capital letters what is a proper name in English text. The rules are this project's own.
+"""Decide by capital letters what is a proper name in English text. The rules are this project's own. In other languages they decide
+only about links, and in a script without capital letters they accept each.
 
 The first word of a sentence always has a capital, so other sentences decide about it: a word that the document also
 writes in lower case is common, and a word that it capitalises inside a sentence is a name.
@@ -54,9 +55,10 @@ COMMON_STARTERS = frozenset(_STARTERS.split())
 
 
 class DocumentCasing:
-    """How one document writes its words, as evidence for the first words of its sentences."""
+    """How one document writes its words, as evidence for the first words of its sentences. `language` is that of its dates."""
 
-    def __init__(self, sentences: Iterable[str]) -> None:
+    def __init__(self, sentences: Iterable[str], language: str = "en") -> None:
+        self.language = language
         self._lower: set[str] = set()
         self._names: set[str] = set()
         for sentence in sentences:
@@ -85,7 +87,7 @@ def starts_sentence(sentence: str, at: int) -> bool:
 def looks_like_name(surface: str, sentence: str, at: int, casing: DocumentCasing) -> bool:
     """Return whether `surface`, at offset `at` of `sentence`, is written as a name. Dates and degrees are not names."""
     words = _WORD.findall(surface)
-    if not words or len(surface) < 2 or is_date(surface) or _DEGREES.fullmatch(surface):
+    if not words or len(surface) < 2 or is_date(surface, casing.language) or _DEGREES.fullmatch(surface):
         return False
     first, others = words[0], words[1:]
     if first[0].islower():

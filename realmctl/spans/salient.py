@@ -65,11 +65,18 @@ def split_by_sentence(
     return held, crossing
 
 
-def covered_tokens(span: SalientSpan, token_offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def covered_tokens(
+    span: SalientSpan, token_offsets: Sequence[tuple[int, int]], joined: bool = False
+) -> tuple[int, int] | None:
     """Return the first token and last token + 1 that lie within the span, or None if no token does.
+
+    joined: whether the span is in a script that joins words. If no token lies within, those count that it touches: 서울 is masked by the
+    token 서울은.
 
     `token_offsets` are the (start, end) characters of each wordpiece. As in the official realm/featurization.py, a
     wordpiece that is partly outside of the span is not masked.
     """
     inside = [i for i, (start, end) in enumerate(token_offsets) if span.start <= start < end <= span.end]
+    if joined and not inside:
+        inside = [i for i, (start, end) in enumerate(token_offsets) if start < span.end and end > span.start]
     return (inside[0], inside[-1] + 1) if inside else None

@@ -24,12 +24,15 @@ class TagSettings(Settings):
     """Which spans are found and kept."""
 
     tagger: str = setting(
-        "Tagger that finds the names: anchors (links of a wiki dump), rules (capital letters), spacy:NAME_OR_PATH, or"
+        "Tagger that finds the names: anchors (links of a wiki dump), rules (capital letters, English), spacy:NAME_OR_PATH, or"
         " hf:NAME_OR_PATH (token classification). auto: anchors for a document that has links, or else rules.",
         default="auto",
         check=_check_tagger,
     )
-    dates: bool = setting("Find dates too, by rules.", default=True)
+    dates: bool = setting(
+        "Find dates too, by the rules of the language of the blocks: en, ko, zh, ja, de, fr, es, ru, ar, he.",
+        default=True,
+    )
     labels: tuple[str, ...] = setting(
         "Labels of the spans to keep; repeat the option for several. Default: all but numbers and amounts.", default=()
     )

@@ -18,6 +18,7 @@ from realmctl.spans.dates import find_dates
 from realmctl.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
 from realmctl.spans.settings import TagSettings
 from realmctl.tokens.frame import AROUND_ONE
+from realmctl.tokens.scripts import JOINED_LETTER
 from realmctl.tokens.wordpiece import WordPiece
 
 COUNTED = (
@@ -63,15 +64,16 @@ def tagged_sentences(
     rules: TagSettings,
     counts: Counter[str],
     first_row: int = 0,
+    language: str = "en",
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences with salient spans of `blocks`, in order. `first_row` is the row of the first block.
+    """Yield the sentences with salient spans of `blocks`, in order. `first_row` is the row of the first block, `language` that of dates.
 
     `counts` receives the names in COUNTED and spans_LABEL. A span is dropped as crossing (it is not inside one
     sentence), unaligned (it contains no whole wordpiece), too_long (more than `max_masks` wordpieces), past_query (it
     ends after the end of the query) or overlapping (a longer span covers some of it).
     """
     for row, (block, names) in enumerate(zip(blocks, tagger.tag(blocks), strict=True), first_row):
-        spans = {span for span in _with_dates(block, names, rules) if rules.wants(span.label)}
+        spans = {span for span in _with_dates(block, names, rules, language) if rules.wants(span.label)}
         by_sentence, crossing = split_by_sentence(spans, block.sentences)
         sentences = list(_maskable_sentences(row, block, by_sentence, wordpiece, rules, counts))
         counts.update(blocks=1, blocks_without_spans=not sentences, sentences=len(block.sentences))
@@ -81,11 +83,11 @@ def tagged_sentences(
         yield from sentences
 
 
-def _with_dates(block: Block, names: Iterable[SalientSpan], rules: TagSettings) -> Iterator[SalientSpan]:
+def _with_dates(block: Block, names: Iterable[SalientSpan], rules: TagSettings, language: str) -> Iterator[SalientSpan]:
     yield from names
     if rules.dates:
         for offset, end in block.sentences:
-            for span in find_dates(block.text[offset:end]):
+            for span in find_dates(block.text[offset:end], language):
                 yield SalientSpan(offset + span.start, offset + span.end, span.label)
 
 
@@ -103,7 +105,7 @@ def _maskable_sentences(
         if "unknown-words" in rules.official and not wordpiece.aligns(text, tokens):
             counts["dropped_unknown_words"] += len(by_sentence[number])
             continue
-        places = _places(by_sentence[number], offsets.tolist(), rules, counts)
+        places = _places(by_sentence[number], text, offsets.tolist(), rules, counts)
         distinct = {(span.start, span.end): span for span in sorted(places)}
         kept = [*distinct.values()] if "overlapping-spans" in rules.official else resolve_overlaps(places)
         counts["dropped_overlapping"] += len(places) - len(kept)
@@ -121,12 +123,17 @@ def _maskable_sentences(
 
 
 def _places(
-    spans: Iterable[SalientSpan], offsets: Sequence[tuple[int, int]], rules: TagSettings, counts: Counter[str]
+    spans: Iterable[SalientSpan],
+    text: str,
+    offsets: Sequence[tuple[int, int]],
+    rules: TagSettings,
+    counts: Counter[str],
 ) -> dict[SalientSpan, tuple[int, int]]:
     """Return the wordpieces of each span that can be masked, and count the others."""
     places: dict[SalientSpan, tuple[int, int]] = {}
     for span in spans:
-        place = covered_tokens(span, offsets)
+        joined = JOINED_LETTER.search(text, span.start, span.end) is not None
+        place = covered_tokens(span, offsets, joined)
         if place is None:
             counts["dropped_unaligned"] += 1
         elif place[1] - place[0] > rules.max_masks and "long-spans" not in rules.official:

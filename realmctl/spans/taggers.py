@@ -13,10 +13,12 @@ from itertools import groupby
 import regex
 
 from realmctl.corpus.blocks import Block
+from realmctl.corpus.languages import plain_language
 from realmctl.errors import InputError, as_realmctl_error
 from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
 from realmctl.spans.salient import ENTITY, SalientSpan
 from realmctl.spans.settings import find_spacy_model
+from realmctl.tokens.scripts import JOINED
 
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
 """A function from sentences to the (start, end, label) of the names in each."""
@@ -27,6 +29,9 @@ INPUT_PIPES = {"tok2vec", "transformer", "curated_transformer"}
 
 _DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
 _WORD = regex.compile(r"(?<![\w'’-])\w+")
+_JOINED = regex.compile(f"[{JOINED}]")
+_INSIDE_A_RUN = "(?<![\uac00-\ud7af](?=[\uac00-\ud7af]))(?<![\u30a1-\u30ff](?=[\u30a1-\u30ff]))"
+_GOES_ON = "(?!(?<=[\u30a1-\u30ff])[\u30a1-\u30ff])"
 
 
 def by_document(blocks: Iterable[Block]) -> Iterator[list[Block]]:
@@ -55,18 +60,29 @@ def _runs(block: Block, casing: DocumentCasing) -> Iterator[SalientSpan]:
 class AnchorTagger:
     """Tag links whose label is written as a name, and further mentions of these names and of the title.
 
-    Wikipedia links a name only at its first mention, and never links the title of the page itself.
+    Wikipedia links a name only at its first mention, and never links the title of the page itself. `language` is that of dates, which are
+    no names.
     """
 
+    def __init__(self, language: str = "en") -> None:
+        self.language = language
+
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
-        return [spans for document in by_document(blocks) for spans in _tag_document(document)]
+        return [spans for document in by_document(blocks) for spans in _tag_document(document, self.language)]
 
 
 class AutoTagger:
-    """Tag each document by its links if it has some, or else by capital letters. For a corpus of several sources."""
+    """Tag each document by its links if it has some, or else by capital letters, in English. For a corpus of several sources.
+
+    In another language a document without links is tagged by its title alone, since the rules of capital letters are those of English.
+    """
+
+    def __init__(self, language: str = "en") -> None:
+        self.language = language
 
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
-        by_anchors, by_rules = AnchorTagger(), RuleTagger()
+        by_anchors = AnchorTagger(self.language)
+        by_rules = RuleTagger() if plain_language(self.language) == "en" else by_anchors
         return [
             spans
             for document in by_document(blocks)
@@ -79,8 +95,8 @@ def has_anchors(document: Iterable[Block]) -> bool:
     return any(block.anchors for block in document)
 
 
-def _tag_document(document: Sequence[Block]) -> Iterator[list[SalientSpan]]:
-    casing = DocumentCasing(sentence for block in document for sentence in block.sentence_texts())
+def _tag_document(document: Sequence[Block], language: str) -> Iterator[list[SalientSpan]]:
+    casing = DocumentCasing((sentence for block in document for sentence in block.sentence_texts()), language)
     names = _NameList()
     title = _DISAMBIGUATION.sub("", document[0].title)
     if looks_like_name(title, title, 0, casing):
@@ -101,17 +117,27 @@ def _linked_names(block: Block, casing: DocumentCasing) -> Iterator[SalientSpan]
 
 
 class _NameList:
-    """The names to look for in a text, by their first word."""
+    """The names to look for in a text, by their first word; those in a script that does not part words by blanks by their letters."""
 
     def __init__(self) -> None:
         self._by_first_word: dict[str, set[str]] = defaultdict(set)
+        self._joined: set[str] = set()
 
     def add(self, name: str) -> None:
-        if first := _WORD.search(name):
+        if _JOINED.match(name):
+            self._joined |= {name} if len(name) > 1 else set()
+        elif first := _WORD.search(name):
             self._by_first_word[first[0]].add(name[first.start() :])
 
     def mentions(self, text: str) -> Iterator[SalientSpan]:
-        """Yield every occurrence of a name as whole words in its own spelling."""
+        """Yield every occurrence of a name in its own spelling: as whole words, or where scripts join words, not inside a run of Hangul
+        or katakana that begins before it or, for katakana, goes on.
+        """
+        if self._joined:
+            longest_first = sorted(self._joined, key=lambda name: (-len(name), name))
+            names = "|".join(map(regex.escape, longest_first))
+            for match in regex.finditer(rf"{_INSIDE_A_RUN}(?:{names}){_GOES_ON}", text):
+                yield SalientSpan(*match.span(), ENTITY)
         for word in _WORD.finditer(text):
             for name in self._by_first_word.get(word[0], ()):
                 end = word.start() + len(name)

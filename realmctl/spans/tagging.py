@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import InputError
+from realmctl.corpus.languages import plain_language
+from realmctl.corpus.settings import language_of
+from realmctl.errors import ConfigError, InputError
 from realmctl.execution.shards import Executor, map_units
-from realmctl.log import progress, say
+from realmctl.log import progress, say, warn
+from realmctl.spans.dates import has_date_rules
 from realmctl.spans.salient import Tagger
 from realmctl.spans.settings import TagSettings
 from realmctl.spans.spans_file import SpansWriter
@@ -28,7 +31,12 @@ from realmctl.spans.taggers import (
 from realmctl.tokens import wordpiece
 
 BLOCKS_PER_UNIT = 512
-TAGGERS: dict[str, type[Tagger]] = {"auto": AutoTagger, "anchors": AnchorTagger, "rules": RuleTagger}
+NAMED_TAGGERS: dict[str, Callable[[str], Tagger]] = {
+    "auto": AutoTagger,
+    "anchors": AnchorTagger,
+    "rules": lambda language: RuleTagger(),
+}
+"""Taggers of a language by their name."""
 
 
 def tag_blocks(
@@ -51,8 +59,10 @@ def tag_blocks(
 
     Raises:
         InputError: no span is found.
+        ConfigError: the rules of capital letters are asked for in a language other than English.
     """
-    corpus = Corpus(blocks)
+    corpus, language = Corpus(blocks), language_of(blocks)
+    _tell_rules(settings, language)
     tagged = map_units(
         _tag_unit,
         ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(corpus), BLOCKS_PER_UNIT)),
@@ -74,8 +84,9 @@ def tag_blocks(
     tagger = settings.tagger
     if tagger == "auto":
         linked, others = counts["documents_with_anchors"], counts["documents_without_anchors"]
-        say(f"tag: --tagger auto tagged {linked} documents by their link anchors, and {others} without any by rules")
-        tagger = "anchors and rules" if linked and others else "anchors" if linked else "rules"
+        rest = "rules" if plain_language(language) == "en" else "titles"
+        say(f"tag: --tagger auto tagged {linked} documents by their link anchors, and {others} without any by {rest}")
+        tagger = f"anchors and {rest}" if linked and others else "anchors" if linked else rest
     if not counts["spans"]:
         dropped = [f"{name} {count}" for name, count in counts.items() if name.startswith("dropped_") and count]
         raise InputError(
@@ -88,22 +99,37 @@ def tag_blocks(
     return {"tagger": tagger, **counts, "spans_per_block": counts["spans"] / counts["blocks"]}
 
 
+def _tell_rules(settings: TagSettings, language: str) -> None:
+    """Say which rules a language does not have. Raises ConfigError where nothing but such a rule is asked for."""
+    if settings.tagger == "rules" and plain_language(language) != "en":
+        raise ConfigError(
+            f"--tagger rules finds names by the capital letters of English, and the blocks are in {language} (chunk --language). Use --tagger "
+            "anchors for a corpus with links, or --tagger hf:NAME_OR_PATH for a model of that language."
+        )
+    if settings.dates and not has_date_rules(language):
+        warn(
+            f"there are no rules for dates in {language}, so only names are found, by --tagger {settings.tagger}. anchors finds them by "
+            "the links of a wiki, hf:NAME_OR_PATH by a model of that language, which may find dates too."
+        )
+
+
 class _Worker:
     """The tagger and the tokenizer of one process, which tags units of `blocks`."""
 
     def __init__(self, blocks: Artifact, settings: TagSettings, recognizer: Callable[[], NameFinder] | None) -> None:
         self.corpus, self.settings, self.wordpiece = Corpus(blocks), settings, wordpiece.load(blocks.path)
+        self.language = language_of(blocks)
         kind, _, model = settings.tagger.partition(":")
         if recognizer is not None:
             self.tagger: Tagger = SentenceTagger(recognizer())
         else:
-            self.tagger = SentenceTagger(spacy_finder(model)) if kind == "spacy" else TAGGERS[kind]()
+            self.tagger = SentenceTagger(spacy_finder(model)) if kind == "spacy" else NAMED_TAGGERS[kind](self.language)
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
         counts: Counter[str] = Counter()
         first, blocks = documents_beginning_in(self.corpus, start, stop)
-        found = list(tagged_sentences(blocks, self.tagger, self.wordpiece, self.settings, counts, first))
+        found = list(tagged_sentences(blocks, self.tagger, self.wordpiece, self.settings, counts, first, self.language))
         for document in by_document(blocks):
             counts["documents_with_anchors" if has_anchors(document) else "documents_without_anchors"] += 1
         return found, counts

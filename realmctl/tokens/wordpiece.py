@@ -30,6 +30,7 @@ from tokenizers import Tokenizer, models
 
 from realmctl.errors import InputError
 from realmctl.tokens.frame import Frame, frame_of
+from realmctl.tokens.scripts import WITHOUT_BLANKS
 from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
 from realmctl.tokens.tokenizer_folder import ROLES, SPECIALS, read_tokenizer
 from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, is_bert_pipeline
@@ -39,7 +40,7 @@ KINDS = (models.WordPiece, models.BPE, models.Unigram)
 BYTE_LEVEL = "ByteLevel"
 BLANK = "\u2581"
 """How Unigram tokenizers write the blank before a word."""
-SCRIPTS_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
+SCRIPTS_WITHOUT_BLANKS = re.compile(f"[{WITHOUT_BLANKS}]")
 
 
 class WordPiece:

@@ -12,7 +12,8 @@ from realmctl.corpus import sentences
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.document import Document
 from realmctl.corpus.settings import ChunkSettings
-from realmctl.tokens.wordpiece_training import train
+from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.training import train
 
 WORDS = [
     "river",
@@ -31,7 +32,7 @@ WORDS = [
     "3.5",
     "non-stop",
 ]
-WORDPIECE = train([" ".join(WORDS), "unhorsed cloudless lamps"] * 3, 220)
+WORDPIECE = train([" ".join(WORDS), "unhorsed cloudless lamps"] * 3, TokenizerRecipe("wordpiece", 220))
 
 
 def packer(limit: int = 40, long_sentences: str = "split", **settings) -> BlockPacker:

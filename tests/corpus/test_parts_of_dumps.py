@@ -15,7 +15,8 @@ from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.wiki import dump
 from realmctl.corpus.work_units import PartOfDump, WholeFiles, corpus_units
 from realmctl.errors import InputError
-from realmctl.tokens.wordpiece_training import train
+from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.training import train
 from stages.chunk import Chunk
 
 HEAD = '<mediawiki>\n  <siteinfo><namespaces><namespace key="6">Datei</namespace></namespaces></siteinfo>\n  '
@@ -57,7 +58,7 @@ def small_parts(monkeypatch):
 def tokenizer(tmp_path_factory) -> Path:
     """A tokenizer, because the pass that learns one reads the whole corpus in one process and finds errors first."""
     folder = tmp_path_factory.mktemp("tokenizer")
-    train(["ada met ben in london they stayed days page"] * 3, 200).save(folder)
+    train(["ada met ben in london they stayed days page"] * 3, TokenizerRecipe("wordpiece", 200)).save(folder)
     return folder
 
 

@@ -78,3 +78,13 @@ def test_only_wordpieces_wholly_within_the_span_are_covered():
     assert covered_tokens(SalientSpan(5, 14, "A"), pieces) == (2, 4)
     assert covered_tokens(SalientSpan(4, 5, "A"), pieces) is None
     assert covered_tokens(SalientSpan(0, 14, "A"), [(0, 0), *pieces]) == (1, 5)  # a piece of no character is nowhere
+
+
+def test_a_span_that_begins_or_ends_inside_a_token():
+    offsets = [(0, 3), (4, 6), (6, 7)]  # 서울은 수도 이
+    begins, ends, whole = SalientSpan(5, 6, "E"), SalientSpan(0, 2, "E"), SalientSpan(4, 7, "E")
+    assert covered_tokens(begins, offsets) is None and covered_tokens(ends, offsets) is None
+    assert covered_tokens(begins, offsets, joined=True) == (1, 2)
+    assert covered_tokens(ends, offsets, joined=True) == (0, 1)
+    assert covered_tokens(whole, offsets, joined=True) == covered_tokens(whole, offsets) == (1, 3)
+    assert covered_tokens(SalientSpan(2, 6, "E"), offsets, joined=True) == (1, 2)  # what lies within, if something does

@@ -4,10 +4,12 @@ import pytest
 import spacy
 
 from realmctl.corpus.blocks import Block, PackedWordpieces
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.spans.salient import ENTITY, SalientSpan
+from realmctl.spans.salient import ENTITY, SalientSpan, resolve_overlaps
 from realmctl.spans.settings import find_spacy_model
-from realmctl.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, spacy_finder
+from realmctl.spans.taggers import AnchorTagger, AutoTagger, RuleTagger, SentenceTagger, spacy_finder
+from tests.fixtures.blocks import make_blocks
 
 
 def block(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1") -> Block:
@@ -132,3 +134,26 @@ def test_a_broken_spacy_folder_is_refused(tmp_path):
     (tmp_path / "config.cfg").write_text("not a config")
     with pytest.raises(InputError, match="cannot load"):
         spacy_finder(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "text", "found"),
+    [
+        ("ko", "서울", "[[대한민국]]의 수도는 서울이다. 서울시는 남서울이 아니다. 대한민국은 넓다.", ["대한민국", "서울", "서울", "대한민국"]),
+        ("ja", "東京", "[[日本]]の首都は東京である。東京都は[[アメリカ]]やアメリカンではない。", ["日本", "東京", "東京", "アメリカ"]),
+        ("zh", "北京市", "北京市是[[中华人民共和国]]的首都，中华人民共和国[[1949年]]成立。", ["北京市", "中华人民共和国", "中华人民共和国"]),
+        ("ar", "القاهرة", "القاهرة عاصمة [[مصر]] وتقع مصر في أفريقيا.", ["القاهرة", "مصر", "مصر"]),
+        ("he", "תל אביב", "תל אביב היא עיר ב[[ישראל]]. ישראל קטנה.", ["תל אביב", "ישראל", "ישראל"]),
+        ("ru", "Москва", "Город Москва — [[столица]] [[Россия|России]].", ["Москва", "России"]),
+    ],
+)  # fmt: skip
+def test_titles_and_links_are_names_in_every_language(tmp_path, language, title, text, found):
+    [block] = Corpus(make_blocks(tmp_path / "blocks", {title: [[text]]}))
+    [spans] = AnchorTagger(language).tag([block])
+    assert [block.text[start:end] for start, end, _ in resolve_overlaps(spans)] == found
+
+
+def test_only_english_has_rules_of_capital_letters(tmp_path):
+    blocks = make_blocks(tmp_path / "blocks", {"Wien": [["Die Stadt Wien liegt an der Donau."]]})
+    [[block], english, german] = list(Corpus(blocks)), AutoTagger(), AutoTagger("de")
+    assert [len(spans) for spans in (*english.tag([block]), *german.tag([block]))] == [2, 1]

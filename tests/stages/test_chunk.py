@@ -18,7 +18,8 @@ from realmctl.corpus.wiki import wikitext
 from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline import planning
 from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece_training import train
+from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.training import train
 from stages.chunk import Chunk
 
 WORDS = [
@@ -129,7 +130,7 @@ def test_a_page_that_hangs_is_listed(source, tmp_path, monkeypatch):
         return clean(text, media)
 
     monkeypatch.setattr(wikitext, "prose", hang)
-    tokenizer = train(WORDS * 3, 200)
+    tokenizer = train(WORDS * 3, TokenizerRecipe("wordpiece", 200))
     tokenizer.save(tmp_path / "t")
     made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(tmp_path / "blocks")
     assert list(Records(made.file("quarantine.jsonl.zst"))) == [

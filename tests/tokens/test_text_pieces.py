@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realmctl.tokens import text_pieces, wordpiece_cache
+from realmctl.tokens.recipes import TokenizerRecipe
 from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
-from realmctl.tokens.wordpiece_training import train
+from realmctl.tokens.training import train
 
 TEXTS = ["The quick brown foxes jump, e.g. over 1,913–14 lazy dogs.", "naïve café 日本 (Nippon) x.y.z"] * 5
 
@@ -22,9 +23,10 @@ from pathlib import Path
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.document import Document
 from realmctl.corpus.settings import ChunkSettings
-from realmctl.tokens.wordpiece_training import train
+from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.training import train
 text = sys.argv[1] * (2 * 2**20 // len(sys.argv[1].encode()))
-packer = BlockPacker(train([text[:9999], "a word"], 200), ChunkSettings())
+packer = BlockPacker(train([text[:9999], "a word"], TokenizerRecipe("wordpiece", 200)), ChunkSettings())
 print(sum(len(block.text) for block in packer.blocks(Document("1", "T", text))), len(text))
 status = Path("/proc/self/status").read_text()  # the peak since exec; ru_maxrss holds the parent's peak too
 print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
@@ -33,7 +35,7 @@ print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 
 @pytest.fixture(scope="module")
 def trained():
-    return train(TEXTS, 300)
+    return train(TEXTS, TokenizerRecipe("wordpiece", 300))
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_a_piece_without_a_border_is_cut_at_the_limit(monkeypatch, short_pieces)
 @settings(deadline=None)
 @given(text=st.text(alphabet=st.sampled_from("aé b,.-日ﬁß\u0301\u00ad\u3000\tΣ'İ½")))
 def test_any_text_gives_the_wordpieces_that_the_library_gives(text):
-    tokenizer = train(TEXTS, 300)
+    tokenizer = train(TEXTS, TokenizerRecipe("wordpiece", 300))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_pieces, "PIECE_CHARS", 3)
         patch.setattr(wordpiece_cache, "PIECE_CHARS", 3)
@@ -67,7 +69,7 @@ def test_any_text_gives_the_wordpieces_that_the_library_gives(text):
 
 
 def test_training_from_pieces_learns_the_same_tokenizer(trained, short_pieces):
-    assert train(TEXTS, 300).tokenizer.to_str() == trained.tokenizer.to_str()
+    assert train(TEXTS, TokenizerRecipe("wordpiece", 300)).tokenizer.to_str() == trained.tokenizer.to_str()
 
 
 @pytest.mark.parametrize(

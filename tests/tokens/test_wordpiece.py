@@ -13,8 +13,9 @@ from tokenizers import Tokenizer, models
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.errors import InputError
 from realmctl.tokens import tokenizer_folder, wordpiece, wordpiece_cache
+from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.training import train
 from realmctl.tokens.wordpiece import WordPiece
-from realmctl.tokens.wordpiece_training import train
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, twice; the dog sleeps on. Unbelievable!",
@@ -24,7 +25,7 @@ TEXTS = [
 
 @lru_cache
 def made(lowercase: bool) -> WordPiece:
-    return train(TEXTS, 300, lowercase)
+    return train(TEXTS, TokenizerRecipe("wordpiece", 300, lowercase))
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def test_training_gives_the_specials_the_first_ids_and_is_deterministic(trained)
     assert [trained.pad, trained.unk, trained.cls, trained.sep, trained.mask] == [0, 1, 2, 3, 4]
     assert len(trained) <= 300
     assert sorted(trained.vocabulary.values()) == list(range(len(trained)))
-    setups = {train(iter(TEXTS), 300).tokenizer.to_str() for _ in range(5)}
+    setups = {train(iter(TEXTS), TokenizerRecipe("wordpiece", 300)).tokenizer.to_str() for _ in range(5)}
     assert setups == {trained.tokenizer.to_str()}
 
 
@@ -185,8 +186,53 @@ def test_the_cache_is_bounded(trained, monkeypatch):
 def test_training_leaves_out_words_that_no_wordpiece_comes_from() -> None:
     """The trainer reads a long word again for each wordpiece that it learns from it: minutes for a megabyte."""
     texts, ideographs = ["a river, a stone and a lamp"] * 3, "山" * 1500
-    learnt = train(texts, 200).tokenizer.get_vocab()
-    longer = train([*texts, "river" * 201 + " stone", ideographs], 200).tokenizer.get_vocab()
+    learnt = train(texts, TokenizerRecipe("wordpiece", 200)).tokenizer.get_vocab()
+    longer = train(
+        [*texts, "river" * 201 + " stone", ideographs], TokenizerRecipe("wordpiece", 200)
+    ).tokenizer.get_vocab()
     assert longer.keys() - learnt.keys() == {"山"} and learnt.keys() <= longer.keys()
-    kept = train([*texts, "river" * 200], 200).tokenizer.get_vocab()
+    kept = train([*texts, "river" * 200], TokenizerRecipe("wordpiece", 200)).tokenizer.get_vocab()
     assert any(len(piece) > 12 for piece in kept) and not any(len(piece) > 12 for piece in longer)
+
+
+@lru_cache
+def learnt(kind: str) -> WordPiece:
+    return train(TEXTS, TokenizerRecipe(kind, 400))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_other_kinds_are_learnt_the_same_way_twice_and_are_loaded_by_transformers(kind, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    tokenizer = learnt(kind)
+    assert train(iter(TEXTS), TokenizerRecipe(kind, 400)).tokenizer.to_str() == tokenizer.tokenizer.to_str()
+    assert [tokenizer.pad, tokenizer.unk, tokenizer.cls, tokenizer.sep, tokenizer.mask] == [0, 1, 2, 3, 4]
+    assert len(tokenizer) <= 400 and tokenizer.frame.around_two == 4
+    text = "the lazy fox </s> ran"
+    ids = tokenizer.ids(text).tolist()
+    assert not set(ids) & {*tokenizer.specials} - {tokenizer.unk}
+    tokenizer.save(tmp_path)
+    assert wordpiece.load(tmp_path).ids(text).tolist() == ids
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ours = [tokenizer.cls, *tokenizer.at_start(tokenizer.ids("the lazy fox")), tokenizer.sep]
+    assert theirs("the lazy fox")["input_ids"] == [int(number) for number in ours]
+
+
+@given(st.text(st.sampled_from("abcTHE foxdog,.é東京🙂"), max_size=40))
+def test_byte_level_pieces_give_the_text_back(text):
+    tokenizer = learnt("bpe")
+    assert tokenizer.text_of(tokenizer.ids(text)) == text.lower().strip()
+
+
+def test_a_unigram_piece_is_likelier_the_more_often_it_stands_in_the_text():
+    model = json.loads(learnt("unigram").tokenizer.to_str())["model"]
+    scores = dict(model["vocab"])
+    assert scores["▁the"] > scores["▁fox"] > scores["▁lazy"]
+    assert np.exp([score for _, score in model["vocab"][5:]]).sum() == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("text", ["ガラス", "한국", "हिन्दी"])
+def test_marks_stay_in_a_language_that_needs_them(text):
+    english = train([text] * 3, TokenizerRecipe("wordpiece", 100))
+    other = train([text] * 3, TokenizerRecipe("wordpiece", 100, keep_marks=True))
+    assert other.text_of(other.ids(text)) == text
+    assert english.joined_words(text) != text == other.joined_words(text)

@@ -17,6 +17,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found, Link, SkippedPage
 from realmctl.corpus.formats.records import read_json_lines
 from realmctl.corpus.formats.tagged import elements
+from realmctl.corpus.languages import variants_of
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.corpus.wiki.dump_parts import DumpPart
 from realmctl.corpus.wiki.namespaces import Namespaces, namespaces
@@ -38,7 +39,8 @@ def read_dump(file: CorpusFile, part: DumpPart = dump.WHOLE) -> Iterator[Found]:
         if reason := dump.skip_page(page) or dump.skip_title(page.title, file.settings.keep_lists):
             yield Dropped(page.id, reason)
             continue
-        clean = clean or partial(_from_wikitext, site=namespaces(site.namespaces, site.language))
+        variants = variants_of(file.settings.language, site.language)
+        clean = clean or partial(_from_wikitext, site=namespaces(site.namespaces, site.language, variants))
         where = f"{path}, page {page.title!r}"
         if page.oversized:
             yield SkippedPage(page.id, page.title, f"its text is above {dump.MAX_PAGE_BYTES // 2**20} MiB", where)

@@ -31,18 +31,49 @@ FIELDS = {
     ("mediawiki", "page", "revision", "text"): "text",
 }
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
-LISTS = ("List of ", "Lists of ", "Index of ", "Outline of ")
+LISTS = (
+    *(
+        "List of ",
+        "Lists of ",
+        "Index of ",
+        "Outline of ",
+        "Liste ",
+        "Listen von ",
+        "Listen der ",
+        "Listes ",
+        "Lista de ",
+        "Anexo:",
+        "Список ",
+        "Списки ",
+        "قائمة ",
+    ),
+    *("רשימת ", "רשימות "),
+)
+ENDINGS_OF_LISTS = (" 목록", "の一覧", "一覧", "列表")
+"""How the titles of lists begin or end in en, de, fr, es, ru, ar, he; ko, ja, zh."""
+IN_TITLES = re.compile(
+    r"\(disambiguation\)|[(（](?:동음이의|曖昧さ回避|消歧[义義]|Begriffsklärung|homonymie|desambiguación|значения|توضيح|פירושונים)[)）]$"
+)
 WHOLE = DumpPart()
 ROOT = re.compile(r"(?:<\?xml[^<>]*\?>)?\s*<mediawiki\b([^<>]*)>")
 LANGUAGE = re.compile(r"""\bxml:lang\s*=\s*["']([\w-]{1,32})["']""")
-REDIRECT = re.compile(r"\s*#REDIRECT\w*\s*:?\s*\[\[", re.IGNORECASE)
+REDIRECT = re.compile(
+    r"\s*#\s*(?:REDIRECT\w*|REDIRECCI[OÓ]N|WEITERLEITUNG|ПЕРЕНАПРАВЛЕНИЕ|ПЕРЕНАПР|넘겨주기|転送|リダイレクト|重定向|تحويل|הפניה)\s*:?\s*\[\[",
+    re.IGNORECASE,
+)
+"""The magic words of MediaWiki's languages/messages."""
 KINDS_OF_DISAMBIGUATION = (
     "airport|biology|call ?sign|case ?law|chinese title|county|genus|geographic(?:al)?|given name|hospital|human name|letter[-–]number combination"
     "|mathematic(?:s|al)|military unit|music|name|number|opus|person|phonetics|place name|portal|road|school|ship"
     "|species latin name(?: abbreviation)?|station|surname|synagogue|taxonomic authority|taxonomy|title|woo number"
 )
+OTHER_MARKERS = (
+    r"동음이의(?:어)?(?: 문서)?|동명이인|(?:[^{}|]{0,20}の)?曖昧さ回避|aimai|消歧[义義](?:页|頁)?|begriffsklärung|homonymie(?: de \w+)?|toponymie"
+    r"|désambiguïsation|desambiguación|desambigua|неоднозначность|многозначность|توضيح|صفحة توضيح|פירושונים"
+)
+"""The markers of ko, ja, zh, de, fr, es, ru, ar and he. A hint at another page, such as {{Begriffsklärungshinweis}}, is none."""
 DISAMBIGUATION = re.compile(
-    rf"\{{\{{\s*(?:template:)?(?:(?:(?:{KINDS_OF_DISAMBIGUATION})(?: |-))?(?:disambig(?:uation)?|disamb|dab)(?:(?: |-)?page)?"
+    rf"\{{\{{\s*(?:template:)?(?:{OTHER_MARKERS}|(?:(?:{KINDS_OF_DISAMBIGUATION})(?: |-))?(?:disambig(?:uation)?|disamb|dab)(?:(?: |-)?page)?"
     r"(?:(?: |-)?cleanup)?|disambigua|(?:[hs]ndis|geodis)(?:-cleanup)?|mathdab|numberdis|roaddis|schooldis|hospitaldis|airportdis"
     r"|tndis|letter-numbercombdisambig)\s*(?:\||\}\})".replace(" ", "[ _]"),
     re.IGNORECASE,
@@ -211,11 +242,12 @@ def skip_title(title: str, keep_lists: bool) -> str | None:
     """Return why pages with this title are dropped: "disambiguation", "list", or None.
 
     ORQA's preprocessing drops titles that start with "List of", "Index of" or "Outline of", or contain
-    "(disambiguation)".
+    "(disambiguation)". So are their kin in nine other languages.
     """
-    if "(disambiguation)" in title:
+    if IN_TITLES.search(title):
         return "disambiguation"
-    return "list" if title.startswith(LISTS) and not keep_lists else None
+    is_list = title.startswith(LISTS) or title.endswith(ENDINGS_OF_LISTS)
+    return "list" if is_list and not keep_lists else None
 
 
 def skip_page(page: Page) -> str | None:

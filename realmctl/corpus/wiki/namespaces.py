@@ -30,10 +30,12 @@ class Namespaces:
     Attributes:
         hidden: a link to such a page is dropped with its content (files, categories).
         elsewhere: the label of such a link stays, but its target is no article (other projects, users, portals).
+        variants: the variants of Chinese whose words are chosen where a page has several, the likeliest first. Empty for another language.
     """
 
     hidden: frozenset[str] = ENGLISH
     elsewhere: frozenset[str] = OTHER_PROJECTS
+    variants: tuple[str, ...] = ()
 
 
 def normalized(name: str) -> str:
@@ -41,7 +43,7 @@ def normalized(name: str) -> str:
     return " ".join(name.replace("_", " ").lower().split())
 
 
-def namespaces(own: Mapping[str, int], language: str = "") -> Namespaces:
+def namespaces(own: Mapping[str, int], language: str = "", variants: tuple[str, ...] = ()) -> Namespaces:
     """Return the namespaces of a site by its own names, such as {"Datei": 6}, and by all names of its language.
 
     A German dump has [[Bild:...]] from before `Datei` was introduced. Where the dump states no language, those count
@@ -54,7 +56,7 @@ def namespaces(own: Mapping[str, int], language: str = "") -> Namespaces:
     stated = [names for codes, names in known if language.lower() in codes]
     for names in stated or [names for _, names in known if not files.isdisjoint(names)]:
         hidden |= names
-    return Namespaces(ENGLISH | hidden, (OTHER_PROJECTS | elsewhere) - hidden)
+    return Namespaces(ENGLISH | hidden, (OTHER_PROJECTS | elsewhere) - hidden, variants)
 
 
 def _names_of_languages() -> Iterator[tuple[list[str], set[str]]]:

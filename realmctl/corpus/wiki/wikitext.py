@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 
 from realmctl.corpus.document import Link
 from realmctl.corpus.wiki.links import CLOSE_ANCHOR, FIRST, HALF, OPEN_ANCHOR, replace_links
@@ -18,12 +18,13 @@ from realmctl.corpus.wiki.markup import drop_hidden, render_templates
 from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, SECTIONS_WITHOUT_PROSE
 from realmctl.corpus.wiki.namespaces import Namespaces
 
+VARIANTS = re.compile(r"-\{((?:[^{}]++|\{\{[^{}]*+\}\})*+)\}-")
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
 # unusual spaces, and characters that show nothing
 ODD = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f"
-    "\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
+    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f"
+    "\u205f\u2060\u2066-\u2069\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
 )
 SHAPED = "\u0590-\u1dff\u20d0-\u2bff\u2e80-\ud7ff\uf900-\U000e01ef"
 # a joiner (ZWNJ, ZWJ) shows nothing except after a letter of a script whose letters join, or after an emoji
@@ -40,9 +41,11 @@ LIST_MARKS = "*#:;"
 CLOSERS = frozenset(")]\"'”’%")
 # what is left at the start of a line that began with a formula or a template: "). ", ", ", "."
 LEFTOVER_MARKS = re.compile(r"(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
-EMPTY = re.compile(r"\((?=[ ,;:/–)-])[ ,;:/–-]*\)")
-LEADING = re.compile(r"\((?=[ ,;:])(?: *[,;:](?= ))* *")
+EMPTY = re.compile(r"\((?=[ ,;:،؛/–)-])[ ,;:،؛/–-]*\)")
+LEADING = re.compile(r"\((?=[ ,;:،؛])(?: *[,;:،؛](?= ))* *")
 LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
+WIDE_EMPTY = re.compile("（[ 、，；：,;:/–-]*）")
+WIDE_LOOSE = re.compile("(?<=（)[ 、，；：]+| (?=[、。，；：）」』])|(?<=[、，])[ 、，]*[、，](?=.)")
 DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
 
 
@@ -56,13 +59,31 @@ def prose(wikitext: str, site: Namespaces = ENGLISH_WIKIPEDIA) -> tuple[str, tup
         wikitext: the page as its author wrote it.
         site: the names of its namespaces.
     """
-    text = render_templates(without_reference_sections(drop_hidden(wikitext.replace("\r\n", "\n"))))
+    text = drop_hidden(wikitext.replace("\r\n", "\n"))
+    if site.variants and "-{" in text:
+        text = VARIANTS.sub(partial(_chosen, site.variants), text)
+    text = render_templates(without_reference_sections(text))
     text = ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)).replace("&nbsp;", " ")
     text, targets = replace_links(text, site)
     text = "\n".join(paragraphs(ENTITY.sub(_entity, _untagged(text))))
     if "\u200c" in text or "\u200d" in text:
         text = IDLE_JOINER.sub("", text)
     return _resolved(tidy(text), targets)
+
+
+def _chosen(variants: Sequence[str], match: re.Match[str]) -> str:
+    """Return what `-{zh-hans:计算机; zh-hant:電腦}-` shows in the likeliest variant that it names, and nothing where it only sets a rule or
+    a title (mediawiki.org/wiki/Writing_systems/Syntax).
+    """
+    before, bar, after = match[1].rpartition("|")
+    if bar and {*before.upper().replace(" ", "").split(";")} & {"H", "T", "D", "-"}:
+        return ""
+    pairs = [part.partition(":") for part in (after if bar else match[1]).split(";")]
+    named = {
+        code.strip().lower(): word.strip() for code, colon, word in pairs if colon and code.strip().startswith("zh")
+    }
+    found = next((named[code] for code in variants if code in named), None)
+    return found if found is not None else next(iter(named.values()), after if bar else match[1])
 
 
 def without_reference_sections(text: str) -> str:
@@ -144,6 +165,8 @@ def _unescaped(entity: str) -> str:
 def tidy(text: str) -> str:
     """Repair what dropped markup left, such as "(, born 1900)", "( )" and "word ."; put one space between words."""
     text = LOOSE.sub("", LEADING.sub("(", EMPTY.sub("", text)) + "\n")
+    if "（" in text or "、" in text or "，" in text:
+        text = WIDE_LOOSE.sub("", WIDE_EMPTY.sub("", text))
     for doubled, single in DOUBLED:
         while doubled in text:
             text = text.replace(doubled, single)
@@ -167,7 +190,8 @@ def paragraphs(text: str) -> Iterator[str]:
             open_lines = []
         if item := _without_leftovers(words.lstrip("*#:; ")):
             last = item.rstrip(CLOSE_ANCHOR)[-1:]
-            yield item + "." if last.isalnum() or last in CLOSERS else item
+            stop = "。" if "\u3040" <= last <= "\u9fff" else "."
+            yield item + stop if last.isalnum() or last in CLOSERS else item
     if open_lines:
         yield " ".join(open_lines)
 

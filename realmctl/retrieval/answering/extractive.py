@@ -29,6 +29,7 @@ from realmctl.questions.official_text import official_answer_text
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
+from realmctl.tokens.scripts import JOINED_LETTER
 
 ROWS_READ_AT_ONCE = 40
 Span = tuple[float, int, int]
@@ -155,7 +156,10 @@ class ExtractiveAnswerer(Answerer):
         ]
 
     def _cut(self, span: Span, hit: Hit) -> Answer:
-        """The answer of a span: the original characters of its whole words, or with `official_text` the official code's text of it."""
+        """The answer of a span: the original characters of its whole words, or with `official_text` the official code's text of it.
+
+        In scripts that join words, or words and particles, a wordpiece is taken for a word: an answer in Korean ends before its particle.
+        """
         score, first, last = span
         corpus, wordpiece = self.searcher.corpus, self.searcher.wordpiece
         offsets, pieces = char_offsets(corpus, wordpiece, hit.row), corpus.tokens(hit.row)
@@ -163,10 +167,12 @@ class ExtractiveAnswerer(Answerer):
             start, end = int(offsets[first, 0]), int(offsets[last, 1])
             own = wordpiece.tokens_of(pieces[first : last + 1])
             return Answer(official_answer_text(hit.block.text, start, end, own, wordpiece), score, hit, start, end)
-        continues = wordpiece.continues[pieces]
-        while first > 0 and continues[first]:
+        continues, text = wordpiece.continues[pieces], hit.block.text
+        while first > 0 and continues[first] and not JOINED_LETTER.match(text, int(offsets[first, 0])):
             first -= 1
-        while last + 1 < len(pieces) and continues[last + 1]:
+        while (
+            last + 1 < len(pieces) and continues[last + 1] and not JOINED_LETTER.match(text, int(offsets[last + 1, 0]))
+        ):
             last += 1
         start, end = int(offsets[first, 0]), int(offsets[last, 1])
-        return Answer(hit.block.text[start:end], score, hit, start, end)
+        return Answer(text[start:end], score, hit, start, end)

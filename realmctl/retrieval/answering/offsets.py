@@ -31,10 +31,15 @@ def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.i
 
 
 def covered(offsets: NDArray[np.int32], spans: Iterable[tuple[int, int]], widest: int) -> list[tuple[int, int]]:
-    """The runs of at most `widest` wordpieces that lie within character spans, as (first, last), sorted, each once."""
+    """The runs of at most `widest` wordpieces that lie within character spans, as (first, last), sorted, each once.
+
+    Of a span in which no wordpiece lies, those that it touches: 서울 has the wordpiece 서울은.
+    """
     found = set()
     for start, end in spans:
         within = np.flatnonzero((offsets[:, 0] >= start) & (offsets[:, 1] <= end))
+        if not len(within):
+            within = np.flatnonzero((offsets[:, 0] < end) & (offsets[:, 1] > start))
         if 0 < len(within) <= widest:
             found.add((int(within[0]), int(within[-1])))
     return sorted(found)

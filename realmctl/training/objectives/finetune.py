@@ -37,6 +37,7 @@ from realmctl.questions.questions import Question, read_questions
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.names import NO_RETRIEVAL
 from realmctl.retrieval.search.searcher import Searcher
+from realmctl.tokens.scripts import JOINED_LETTER
 from realmctl.training.data.cloze_questions import cloze_questions
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder, MixedDataOrder
@@ -163,10 +164,15 @@ class FinetuneObjective(SelfContained):
         )
 
     def _answers_in(self, number: int, row: int, room: int) -> list[tuple[int, int]]:
-        """The answers within the first `room` wordpieces of a block, as (first, last) wordpieces."""
+        """The answers within the first `room` wordpieces of a block, as (first, last) wordpieces.
+
+        In scripts that join words an answer has other wordpieces inside a text than alone, so it is found by its characters there.
+        """
         corpus, widest = self.searcher.corpus, self.settings.span_width
         if not self.questions[number].is_regex:
-            return find_answer_tokens(corpus.tokens(row)[:room], self.answers[number], widest)
+            found = find_answer_tokens(corpus.tokens(row)[:room], self.answers[number], widest)
+            if found or not any(map(JOINED_LETTER.search, self.questions[number].answers)):
+                return found
         matches = self.searches[number].spans(self.texts[row])
         return covered(char_offsets(corpus, self.searcher.wordpiece, row)[:room], matches, widest) if matches else []
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from realmctl.corpus.languages import variants_of
 from realmctl.corpus.wiki import dump
 from realmctl.corpus.wiki.namespaces import namespaces
 from realmctl.corpus.wiki.wikitext import prose
@@ -441,3 +442,47 @@ def test_marks_that_dropped_markup_left_at_the_start_of_a_line_go_too(source, ex
     """A block began with the half-line ")."."""
     found = [line for line in prose(source)[0].split("\n") if line]
     assert found == [line for line in expected.split("\n") if line]
+
+
+OWN = {
+    "ko": {"파일": 6, "분류": 14, "사용자": 2},
+    "zh": {"File": 6, "Category": 14, "User": 2},
+    "ja": {"ファイル": 6, "カテゴリ": 14, "利用者": 2},
+    "de": {"Datei": 6, "Kategorie": 14, "Benutzer": 2},
+    "fr": {"Fichier": 6, "Catégorie": 14, "Utilisateur": 2},
+    "es": {"Archivo": 6, "Categoría": 14, "Usuario": 2},
+    "ru": {"Файл": 6, "Категория": 14, "Участник": 2},
+    "ar": {"ملف": 6, "تصنيف": 14, "مستخدم": 2},
+    "he": {"קובץ": 6, "קטגוריה": 14, "משתמש": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "expected", "targets"),
+    [
+        ("ko", "'''서울'''({{llang|en|Seoul}})은 [[대한민국]]의 수도이다.<ref>a</ref>\n[[파일:a.jpg|섬네일|글]]\n== 같이 보기 ==\n* x\n[[분류:도시]]", "서울(Seoul)은 대한민국의 수도이다.", ["대한민국"]),
+        ("ja", "'''東京'''（とうきょう、{{lang-en-short|Tokyo}}）は[[日本]]の首都。\n[[画像:a.jpg|thumb|図]]\n* 項目\n== 脚注 ==\n{{reflist}}\n[[カテゴリ:都市]]", "東京（とうきょう、Tokyo）は日本の首都。\n項目。", ["日本"]),
+        ("zh", "'''-{zh-hans:计算机;zh-hant:電腦}-'''（{{lang-en|computer}}）是[[机器]]。-{H|zh-cn:软件;zh-tw:軟體}-\n== 参考文献 ==\nx", "计算机（computer）是机器。", ["机器"]),
+        ("de", "'''Wien''' ({{enS|Vienna}}) ist die [[Hauptstadt]].\n[[Datei:a.jpg|mini|Bild]]\n== Einzelnachweise ==\nx\n[[Kategorie:Ort]]", "Wien (Vienna) ist die Hauptstadt.", ["Hauptstadt"]),
+        ("fr", "'''Lyon''' est une [[Ville|ville]] de {{unité|500000|habitants}}.\n[[Fichier:a.jpg|vignette|x]]\n== Notes et références ==\nx", "Lyon est une ville de 500000 habitants.", ["Ville"]),
+        ("es", "'''Madrid''' es la [[capital]] de [[España]].\n[[Archivo:a.jpg|miniatura|x]]\n== Véase también ==\nx", "Madrid es la capital de España.", ["Capital", "España"]),
+        ("ru", "'''Москва''' ({{lang-en|Moscow}}) — [[столица]].\n[[Файл:a.jpg|мини|x]]\n== Примечания ==\nx", "Москва (Moscow) — столица.", ["Столица"]),
+        ("ar", "'''القاهرة''' (، {{lang-en|Cairo}}) عاصمة \u200f[[مصر]].\u061c\n[[ملف:a.jpg|تصغير|x]]\n== مراجع ==\nx", "القاهرة (Cairo) عاصمة مصر.", ["مصر"]),
+        ("he", "'''חיפה''' היא [[עיר]].\n[[קובץ:a.jpg|ממוזער|x]]\n== קישורים חיצוניים ==\nx", "חיפה היא עיר.", ["עיר"]),
+    ],
+)  # fmt: skip
+def test_pages_of_nine_languages(language, source, expected, targets):
+    text, links = prose(source, namespaces(OWN[language], language, variants_of("auto", language)))
+    assert text == expected
+    assert [target for _, _, target in links] == targets
+    assert all(text[start:end] for start, end, _ in links)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [("zh", "计算机 甲"), ("zh-hant", "電腦 甲"), ("zh-hk", "電腦HK 甲"), ("zh-tw", "電腦 甲"), ("zh-cn", "计算机 甲")],
+)
+def test_a_variant_of_chinese_is_chosen(wanted, shown):
+    source = "-{zh-hans:计算机; zh-hant:電腦; zh-hk:電腦HK;}- -{甲}--{T|zh:乙}-"
+    assert prose(source, namespaces({}, "zh", variants_of(wanted, "zh")))[0] == shown
+    assert prose("-{甲}-", namespaces({}, "en", variants_of(wanted, "en")))[0] == "-{甲}-"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from realmctl.corpus.corpus import Corpus
@@ -73,3 +74,12 @@ def test_another_tokenizer(blocks, tmp_path):
     other = make_blocks(tmp_path / "blocks", {"Two": [["Quite other words."]]})
     with pytest.raises(MismatchError, match="wordpieces"):
         char_offsets(Corpus(blocks), wordpiece.load(other.path), 0)
+
+
+def test_a_span_inside_a_wordpiece_has_that_wordpiece():
+    offsets = np.array([[0, 3], [4, 6], [6, 7], [8, 12]], np.int32)  # 서울은 수도 이 다섯개의
+    assert covered(offsets, [(0, 2)], widest=10) == [(0, 0)]  # it ends inside
+    assert covered(offsets, [(5, 6)], widest=10) == [(1, 1)]  # it begins inside
+    assert covered(offsets, [(4, 7)], widest=10) == [(1, 2)]
+    assert covered(offsets, [(2, 6)], widest=10) == [(1, 1)]  # the wordpieces that lie within, where some do
+    assert covered(offsets, [(3, 4)], widest=10) == []  # a blank
