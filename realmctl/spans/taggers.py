@@ -137,7 +137,7 @@ class _NameList:
             longest_first = sorted(self._joined, key=lambda name: (-len(name), name))
             names = "|".join(map(regex.escape, longest_first))
             for match in regex.finditer(rf"{_INSIDE_A_RUN}(?:{names}){_GOES_ON}", text):
-                yield SalientSpan(*match.span(), ENTITY)
+                yield SalientSpan(match.start(), match.end(), ENTITY)
         for word in _WORD.finditer(text):
             for name in self._by_first_word.get(word[0], ()):
                 end = word.start() + len(name)

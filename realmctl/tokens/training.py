@@ -46,7 +46,7 @@ def train(texts: Iterable[str], recipe: TokenizerRecipe) -> WordPiece:
         tokenizer.train_from_iterator(spool, trainer)
         if recipe.kind == "unigram":
             tokenizer = _unigram(tokenizer, recipe, spool)
-    ids = {name: tokenizer.token_to_id(name) for name in ROBERTA_SPECIALS}
+    ids = tokenizer.get_vocab()
     tokenizer.post_processor = processors.RobertaProcessing(
         ("</s>", ids["</s>"]), ("<s>", ids["<s>"]), add_prefix_space=False
     )
