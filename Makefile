@@ -69,7 +69,7 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
 
-docs: $(READY) ## the documentation site, built strictly into build/site; its search needs a server: python3 -m http.server -d build/site
+docs: $(READY) ## the documentation site, built strictly into build/site: open build/site/index.html
 	$(BIN)/python docs/make_site.py
 	$(BIN)/mkdocs build --strict -f build/mkdocs.yml
 

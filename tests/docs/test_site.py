@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from docs.make_site import OUTSIDE, PYTHON_API, make
+from tests.fixtures.browser import browser, needs_browser
 
 ROOT = Path(__file__).parents[2]
 LOADING = {
@@ -95,6 +96,20 @@ def test_links_lead_from_page_to_page(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="tutorial.html"' in home and 'href="docs/' not in home
     assert "../examples/" not in (site / "refresh.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@needs_mkdocs
+@needs_browser
+def test_search_works_in_pages_that_are_opened_from_files(site: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as page:
+        page.open((site / "how-to" / "serve.html").as_uri())
+        page.evaluate(
+            "const toggle = document.getElementById('__search'); toggle.checked = true; toggle.dispatchEvent(new Event('change'));"
+            " const box = document.querySelector('input.md-search__input'); box.focus(); box.value = 'projection-init';"
+            " box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}))"
+        )
+        page.wait_for("document.querySelector('.md-search-result__link')?.href.startsWith('file:')")
 
 
 @needs_mkdocs

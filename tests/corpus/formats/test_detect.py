@@ -290,6 +290,17 @@ def test_a_part_of_a_collection_without_its_header(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "headed", [(True, False, False), (False, True, False), (True, True, True), (False, False, False)]
+)
+def test_any_shard_of_a_collection_may_be_without_its_header(tmp_path, headed):
+    (tmp_path / "c").mkdir()
+    for number, has_header in enumerate(headed):
+        header = "id\ttext\ttitle\n" if has_header else ""
+        (tmp_path / "c" / f"{number}.tsv").write_text(f"{header}{number}0\tOne.\tA\n{number}1\tTwo.\tA\n")
+    assert [d.id for d in read(tmp_path / "c", "dpr")] == ["00", "01", "10", "11", "20", "21"]
+
+
+@pytest.mark.parametrize(
     "title", ['"Odd Al" Brendel', 'The "B" side', "a > b", 'x" y', "Tom &amp; Ann", 'Re: id="5" and title="x', ""]
 )
 def test_a_doc_title_is_read_whole(tmp_path, title):
