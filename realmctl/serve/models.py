@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,6 +51,9 @@ LONGEST_EXAMPLE = 120
 """Characters of a block that an example of the page is made of."""
 MOST_WORDS = 8
 """Words of an example of a search."""
+SPREAD, EXAMPLES = 12, 3
+"""An example of a search comes from one of so many blocks, and so many are shown."""
+WORD = re.compile(r"[^\W\d_]{2}")
 
 
 class Searches:
@@ -156,10 +160,12 @@ class Models:
         blocks = [self.corpus.block(row) for row in dict.fromkeys((0, count // 3, 2 * count // 3)) if row < count]
         found = []
         if self.qa is None and self.filler is None:
+            blocks = [self.corpus.block(row) for row in dict.fromkeys(count * step // SPREAD for step in range(SPREAD))]
             words = [
                 " ".join((block.title if block.title.strip() else block.text).split()[:MOST_WORDS]) for block in blocks
             ]
-            return [*dict.fromkeys(text for text in words if text)]
+            usable = [*dict.fromkeys(text for text in words if WORD.search(text))]
+            return usable[:: max(1, len(usable) // EXAMPLES)][:EXAMPLES]
         if self.qa is not None:
             found += [f"What is known about {block.title}?" for block in blocks if block.title.strip()]
         if self.filler is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,7 +112,16 @@ def test_every_method_of_search_is_there_and_hybrid_is_that_of_the_command(works
 def test_examples_of_a_search_are_titles(workspace):
     models, _ = opened(workspace, **search_alone(workspace))
     titles = {block.title for block in models.corpus}
-    assert len(models.examples()) > 1 and set(models.examples()) <= titles
+    assert len(models.examples()) == 3 and set(models.examples()) <= titles
+    corpus = Titled(["[", "", "10", "東京", "ls"])
+    assert dataclasses.replace(models, corpus=corpus).examples() == ["Words of block", "東京", "ls"]
+
+
+class Titled(list):
+    """Blocks with these titles and one text."""
+
+    def block(self, row):
+        return SimpleNamespace(title=self[row], text="Words of block")
 
 
 def test_rows_of_a_document(workspace):
