@@ -11,6 +11,7 @@ FOLDER=$1 ENCODER=$2
 shift 2
 SEEDS=${SEEDS:-3}
 ARMS=${ARMS:-} # arms, separated by commas; all of them where it is empty
+SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), scores, chosen (by scores, BM25's weight by cloze recall)
 RESULTS=${RESULTS:-$HERE/../docs/results/adapt/runs.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/adapt.md}
 PYTHON=${PYTHON:-python}
@@ -18,5 +19,5 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 domains=()
 for each in "$@"; do domains+=(--domain "$each"); done
-"$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds "$SEEDS" ${ARMS:+--arms "$ARMS"} "${domains[@]}"
+"$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds "$SEEDS" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} "${domains[@]}"
 "$PYTHON" "$HERE/adapt/gains_page.py" "$RESULTS" --page "$PAGE"

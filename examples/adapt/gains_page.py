@@ -9,7 +9,7 @@ are drawn with replacement, 2,000 times, with a fixed seed.
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,20 @@ from numpy.typing import NDArray
 DRAWS = 2000
 LEAST_LOSS = -0.005
 FEWEST_SEEDS = 3
-DOMAINS = 4
-"""Sets of queries on which a target is judged: COVID-QA, MLQuestions, tldr and NL2Bash. With fewer it is open."""
+TARGETED = (("covidqa", "test"), ("mlquestions", "test"), ("man-pages", "test"), ("man-pages", "nl2bash"))
+"""Sets of queries on which the gain is judged: COVID-QA, MLQuestions, tldr and NL2Bash. With fewer the target is open."""
+LEAST_ELSEWHERE = -0.01
+SEARCHES = {
+    "bm25": "BM25",
+    "dense": "dense",
+    "hybrid": "both, by ranks",
+    "scores": "both, by scores",
+    "chosen": "both, by scores, weight by cloze recall",
+}
 NAMES = {
     "bm25": "BM25",
     "encoder": "encoder as published",
+    "adapt": "`adapt`",
     "ict": "ICT",
     "crops": "independent crops",
     "crops-20": "independent crops, 20 steps",
@@ -36,6 +45,7 @@ NAMES = {
     "retromae": "RetroMAE",
     "realm": "REALM after ICT",
 }
+COLORS = {"bm25": "#555555", "dense": "#0072b2", "hybrid": "#d55e00", "scores": "#009e73", "chosen": "#cc79a7"}
 STYLE = {"svg.hashsalt": "adapt", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9.0}
 
 
@@ -53,7 +63,7 @@ class Difference:
         if self.low <= 0 <= self.high:
             return "not shown"
         return ("a gain" if self.low > 0 else "a loss") + (
-            "" if self.seeds >= FEWEST_SEEDS else f" ({self.seeds} seed)"
+            "" if self.seeds >= FEWEST_SEEDS else f" ({self.seeds} seed{'s' * (self.seeds > 1)})"
         )
 
     def __str__(self) -> str:
@@ -71,6 +81,12 @@ def difference(of: NDArray[np.float64], base: NDArray[np.float64]) -> Difference
     ]
     low, high = np.quantile(means, (0.025, 0.975))
     return Difference(float(difference_SQ.mean()), float(low), float(high), seeds)
+
+
+Place = tuple[str, str, str]
+"""Encoder, domain and split."""
+Row = tuple[str, str]
+"""Arm and search."""
 
 
 class Results:
@@ -99,6 +115,9 @@ class Results:
         """nDCG@10, [S, Q]."""
         return np.array([record["ndcg"] for _, record in sorted(self._rows[place][row].items())])
 
+    def records(self, place: Place, row: Row) -> list[dict[str, Any]]:
+        return [record for _, record in sorted(self._rows[place][row].items())]
+
     def minutes(self, place: tuple[str, str, str], row: tuple[str, str]) -> float:
         """Mean processor minutes of the training, the largest of the records: a second search finds the retriever made."""
         return max(float(record["cpu_minutes"]) for record in self._rows[place][row].values())
@@ -112,29 +131,49 @@ class Results:
         return max(rows, key=lambda row: float(self.values(place, row).mean()))
 
 
+def told(gains: Iterable[tuple[str, Difference]]) -> str:
+    """Gains by domain, the largest first; a star where one is shown."""
+    ordered = sorted(gains, key=lambda gain: -gain[1].mean)
+    return ", ".join(f"{name} {gain.mean:+.3f}{'*' * (not gain.low <= 0 <= gain.high)}" for name, gain in ordered)
+
+
 def summary(results: Results) -> list[str]:
-    """A sentence for each domain: what the arms brought, the best first. It stands in the first lines of the page."""
-    lines = []
-    for place in results.places:
-        _, domain, split = place
-        start = float(results.values(place, ("encoder", "dense")).mean())
-        trained = [row for row in results.rows(place) if row[1] == "dense" and row[0] != "encoder"]
-        gains = sorted(
-            ((results.gain(place, row, ("encoder", "dense")), row[0]) for row in trained), key=lambda g: -g[0].mean
+    """Four sentences for the first lines of the page: what BM25 beside the encoder brings, what training brings, and both."""
+
+    def gains(row: tuple[str, str], base: Callable[[Place], Row]) -> str:
+        places = [place for place in results.places if row in results.rows(place)]
+        return told(
+            (f"{domain} {split}", results.gain((e, domain, split), row, base((e, domain, split))))
+            for e, domain, split in places
         )
-        told = "; ".join(f"{NAMES[arm]} {gain} ({gain.verdict})" for gain, arm in gains) or "no arm was measured yet"
-        lines.append(f"- **{domain}, {split}**: nDCG@10 {start:.3f} as published. {told}.")
-    if len(lines) < DOMAINS:
-        lines.append(
-            f"- **Not measured yet**: {DOMAINS - len(lines)} of {DOMAINS} sets of queries, so the targets are open."
-        )
-    return lines
+
+    def encoder(place: Place) -> Row:
+        return "encoder", "dense"
+
+    arms = [
+        arm
+        for arm in NAMES
+        if arm not in ("bm25", "encoder") and any((arm, "dense") in results.rows(p) for p in results.places)
+    ]
+    dense = [f"{NAMES[arm]}: {gains((arm, 'dense'), encoder)}" for arm in arms]
+    both = [
+        f"{NAMES[arm]}: {gains((arm, search), results.best_zero_shot)}"
+        for search in ("scores", "chosen") for arm in arms if any((arm, search) in results.rows(p) for p in results.places)
+    ]  # fmt: skip
+    return [
+        "nDCG@10 on questions of people; a star where the 95 % interval leaves 0 out.",
+        "",
+        f"- **BM25 beside the encoder by scores, without training, minus the encoder**: {gains(('encoder', 'scores'), encoder)}. By ranks: "
+        f"{gains(('encoder', 'hybrid'), encoder)}.",
+        f"- **Training without labels, dense search, minus the encoder**: {'; '.join(dense) or 'not measured yet'}.",
+        f"- **Training and BM25 by scores, minus the best search without training**: {'; '.join(both) or 'not measured yet'}.",
+    ]  # fmt: skip
 
 
 def table(results: Results, place: tuple[str, str, str]) -> list[str]:
     best = results.best_zero_shot(place)
     lines = [
-        f"| retriever | search | nDCG@10 | minus the encoder | minus the best without training ({NAMES[best[0]]}, {best[1]}) | seeds | minutes |",
+        f"| retriever | search | nDCG@10 | minus the encoder | minus the best without training ({NAMES[best[0]]}, {SEARCHES[best[1]]}) | seeds | minutes |",
         "|---|---|--:|--:|--:|--:|--:|",
     ]
     for row in results.rows(place):
@@ -142,31 +181,32 @@ def table(results: Results, place: tuple[str, str, str]) -> list[str]:
         base = results.gain(place, row, ("encoder", "dense"))
         over = results.gain(place, row, best)
         lines.append(
-            f"| {NAMES[row[0]]} | {row[1]} | {values.mean():.3f} | {base if row != ('encoder', 'dense') else ''} "
+            f"| {NAMES[row[0]]} | {SEARCHES[row[1]]} | {values.mean():.3f} | {base if row != ('encoder', 'dense') else ''} "
             f"| {over if row != best else ''} | {len(values)} | {results.minutes(place, row):.1f} |"
         )
     return lines
 
 
-def targets(results: Results, arm: str) -> list[str]:
-    """The targets that were set before the runs, for one arm on all domains."""
-    gains = [
-        results.gain(p, (arm, "dense"), ("encoder", "dense"))
-        for p in results.places
-        if (arm, "dense") in results.rows(p)
-    ]
-    if not gains:
+def targets(results: Results, row: Row) -> list[str]:
+    """The targets that were set before the runs, for one arm and search on all domains."""
+    gains = {p[1:]: results.gain(p, row, ("encoder", "dense")) for p in results.places if row in results.rows(p)}
+    judged = [gain for place, gain in gains.items() if place in TARGETED]
+    if not judged:
         return []
-    whole = len(gains) >= DOMAINS
+    whole = len(judged) == len(TARGETED)
 
-    def told(reached: bool) -> str:
+    def verdict(reached: bool) -> str:
         return ("met" if reached else "missed") if whole else "open"
 
-    shown, worst = sum(gain.low > 0 for gain in gains), min(gain.mean for gain in gains)
-    mean = float(np.mean([gain.mean for gain in gains]))
+    shown, worst = sum(gain.low > 0 for gain in judged), min(gain.mean for gain in judged)
+    mean = float(np.mean([gain.mean for gain in judged]))
+    elsewhere = [gain.mean for place, gain in gains.items() if place not in TARGETED]
+    kept = (
+        f"{min(elsewhere):+.3f} ({'met' if min(elsewhere) >= LEAST_ELSEWHERE else 'missed'})" if elsewhere else "open"
+    )
     return [
-        f"| {NAMES[arm]} | {len(gains)} | {shown} | {worst:+.3f} ({told(worst >= LEAST_LOSS)}) "
-        f"| {mean:+.3f} ({told(mean >= 0.05)}) |"
+        f"| {NAMES[row[0]]} | {SEARCHES[row[1]]} | {len(judged)} | {min(gain.seeds for gain in judged)} | {shown} "
+        f"| {worst:+.3f} ({verdict(worst >= LEAST_LOSS)}) | {mean:+.3f} ({verdict(mean >= 0.05)}) | {kept} |"
     ]
 
 
@@ -179,11 +219,13 @@ def draw(results: Results, path: Path) -> None:
         rows = [row for row in results.rows(place) if row != ("encoder", "dense")]
         for number, row in enumerate(reversed(rows)):
             gain = results.gain(place, row, ("encoder", "dense"))
-            color = "#0072b2" if row[1] == "dense" else "#d55e00" if row[1] == "hybrid" else "#555555"
+            color = COLORS[row[1]]
             axis.plot([gain.low, gain.high], [number, number], color=color, linewidth=1.5)
             axis.plot([gain.mean], [number], "o", color=color, markersize=4)
         axis.axvline(0, color="#999999", linewidth=0.8)
-        axis.set_yticks(range(len(rows)), [f"{NAMES[arm]}, {search}" for arm, search in reversed(rows)])
+        axis.set_yticks(
+            range(len(rows)), [f"{NAMES[arm].strip('`')}, {SEARCHES[search]}" for arm, search in reversed(rows)]
+        )
         axis.set_title(f"{place[1]}, {place[2]}")
         axis.set_xlabel("nDCG@10 minus the encoder's")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,11 +233,34 @@ def draw(results: Results, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
+def cloze_gains(results: Results) -> list[tuple[float, float, str]]:
+    """(gain in cloze recall, gain in nDCG@10, name) of every trained run whose cloze recall was measured with queries as long as questions."""
+    found = []
+    for place in results.places:
+        for arm, search in results.rows(place):
+            if arm == "encoder" or search != "dense":
+                continue
+            start = results.values(place, ("encoder", "dense"))[0]
+            for record in results.records(place, (arm, search)):
+                if "gain" in record["cloze"]:
+                    found.append(
+                        (
+                            record["cloze"]["gain"],
+                            float(np.mean(record["ndcg"] - start)),
+                            f"{place[1]} {place[2]}, {NAMES[arm]}",
+                        )
+                    )
+    return found
+
+
 def page(results: Results, plot: str) -> str:
-    arms = dict.fromkeys(
-        row[0] for place in results.places for row in results.rows(place) if row[0] not in ("bm25", "encoder")
+    rows = dict.fromkeys(
+        row
+        for place in results.places
+        for row in results.rows(place)
+        if row not in (("bm25", "bm25"), ("encoder", "dense"))
     )
-    reached = [line for arm in arms for line in targets(results, arm)]
+    reached = [line for row in rows for line in targets(results, row)]
     parts = [
         "# Adapting a retriever without labels",
         "",
@@ -220,14 +285,26 @@ def page(results: Results, plot: str) -> str:
             *table(results, place),
             "",
         ]
+    if cloze := cloze_gains(results):
+        parts += [
+            "## What cloze recall told",
+            "",
+            "Gain in the reciprocal rank of 400 pieces of sentences, 12 wordpieces long, and gain in nDCG@10 of dense search. The fewer the runs, the less it says.",
+            "",
+            "| run | cloze recall | questions |",
+            "|---|--:|--:|",
+            *(f"| {name} | {gain:+.3f} | {ndcg:+.3f} |" for gain, ndcg, name in sorted(cloze, reverse=True)),
+            "",
+        ]
     if reached:
         parts += [
             "## Targets",
             "",
-            "One rule for all domains: shown on two of COVID-QA, man pages and MLQuestions, nowhere below -0.005, mean at least +0.05.",
+            "nDCG@10 minus the encoder as published, dense. One rule for all of COVID-QA, MLQuestions and both sets of man pages: shown on two, nowhere "
+            "below -0.005, mean at least +0.05; on QED and the SQuAD-style articles not below -0.01. A row without all four sets is open.",
             "",
-            "| arm | domains measured | gains shown | worst | mean |",
-            "|---|--:|--:|--:|--:|",
+            "| retriever | search | sets measured | seeds | gains shown | worst | mean | worst elsewhere |",
+            "|---|---|--:|--:|--:|--:|--:|--:|",
             *reached,
             "",
         ]

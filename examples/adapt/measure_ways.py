@@ -10,10 +10,11 @@ artifacts that exist are not made again, so an interrupted run goes on.
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ways import ARMS, SEARCHES, Bench, Domain, index_of
+from ways import ARMS, SEARCHES, Bench, Domain, cloze_recall, index_of
 
 from realmctl.artifacts import Artifact
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
@@ -67,7 +68,7 @@ class Recorder:
             stream.write(json.dumps(record) + "\n")
         self.known.add(self._key(record))
 
-    def measure(self, domain: Domain, bench: Bench, arm: str, encoder: str, searches: tuple[str, ...]) -> None:
+    def measure(self, domain: Domain, bench: Bench, arm: str, encoder: str, searches: Sequence[str]) -> None:
         """Rank with the arm's retriever by each search, and record what is missing."""
         place = {"domain": domain.name, "split": domain.split, "encoder": encoder, "arm": arm, "seed": bench.seed}
         missing = [search for search in searches if self._key({**place, "search": search}) not in self.known]
@@ -77,15 +78,24 @@ class Recorder:
         retriever = ARMS[arm](bench) if arm in ARMS else None
         minutes = (time.process_time() - start) / 60
         parts = {} if retriever is None else {"retriever": retriever, "index": index_of(bench, retriever, arm)}
+        cloze = {} if retriever is None else cloze_recall(bench, retriever, arm)
         for search in missing:
+            weight = {"bm25_weight": cloze["bm25_weight"]} if search == "chosen" else {}
             ranking = bench.made(
-                "rank", f"{arm}-{search}-{domain.split}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
-                top=50 if domain.pages else 10, **SEARCHES[search], **parts,
+                "rank", f"{arm}-{search}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
+                top=50 if domain.pages else 10, **SEARCHES[search], **weight, **parts,
             )  # fmt: skip
             values = ndcg_by_query(ranking, domain, bench.folder)
-            metrics = {} if retriever is None else dict(retriever.metrics)
-            cloze = {name: value for name, value in metrics.items() if name.startswith("cloze")}
-            self.append({**place, "search": search, "ndcg": values, "cpu_minutes": round(minutes, 2), "cloze": cloze})
+            kept = {} if retriever is None else {"kept_step": retriever.metrics.get("kept_step")}
+            self.append(
+                {
+                    **place,
+                    "search": search,
+                    "ndcg": values,
+                    "cpu_minutes": round(minutes, 2),
+                    "cloze": {**cloze, **kept},
+                }
+            )
             say(f"{domain.name} {domain.split}, {arm}, {search}: nDCG@10 {sum(values) / len(values):.3f}")
 
 
@@ -100,6 +110,7 @@ def main() -> None:
         "--domain", action="append", required=True, help="NAME=FOLDER[,SPLIT][,pages] or NAME=FILE.json."
     )
     parser.add_argument("--arms", default=",".join(ARMS), help="Arms, separated by commas. Default: all.")
+    parser.add_argument("--searches", default="dense,hybrid,chosen", help="Searches of these arms.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workspace", type=Path, default=Path("adapt"))
     parser.add_argument("--results", type=Path, required=True)
@@ -121,7 +132,7 @@ def main() -> None:
                 recorder.measure(domain, bench, "bm25", "", ("bm25",))
             for arm in options.arms.split(","):
                 if arm != "encoder" or not seed:
-                    recorder.measure(domain, bench, arm, name, ("dense", "hybrid", "scores"))
+                    recorder.measure(domain, bench, arm, name, options.searches.split(","))
 
 
 if __name__ == "__main__":

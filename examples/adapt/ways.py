@@ -26,8 +26,14 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "bm25": {"method": "bm25", "bm25_stemmer": "english"},
     "hybrid": {"method": "hybrid", "bm25_stemmer": "english"},
     "scores": {"method": "hybrid", "bm25_stemmer": "english", "fusion": "scores", "bm25_weight": 0.7, "depth": 100},
+    "chosen": {"method": "hybrid", "bm25_stemmer": "english", "fusion": "scores", "depth": 100},
 }
-"""Searches by name. The weight of `scores` was chosen on dev queries of MLQuestions and tldr, with the encoder as published."""
+"""Searches by name. The weight of `scores` was chosen on dev queries of MLQuestions and tldr, with the encoder as published. `chosen` has the
+weight that cloze recall chooses on each domain without labels."""
+CLOZE = {
+    "method": "hybrid", "fusion": "scores", "bm25_stemmer": "english", "query_wordpieces": 12, "sentences": 400, "among": 1000,
+}  # fmt: skip
+"""Cloze recall with queries as long as questions, of an arm and of its start."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,17 @@ def _realm(bench: Bench) -> Artifact:
         refresh_every=100, seed=bench.seed,
     )  # fmt: skip
     return model.part("retriever")
+
+
+def cloze_recall(bench: Bench, retriever: Artifact, name: str) -> dict[str, float]:
+    """The gain of a retriever over the start, the weight of BM25 that finds most, and what each search finds, without labels."""
+    found = bench.made(
+        "eval-cloze", f"cloze-{name}", blocks=bench.blocks, retriever=retriever, baseline=bench.start, **CLOZE
+    ).metrics
+    return {
+        **{each: found[each] for each in ("gain", "gain_low", "gain_high", "bm25_weight", "cloze_rr")},
+        **{f"{each}_rr": found[each]["cloze_rr"] for each in ("baseline", "dense", "bm25")},
+    }
 
 
 def index_of(bench: Bench, retriever: Artifact, name: str) -> Artifact:
