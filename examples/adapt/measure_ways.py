@@ -78,7 +78,7 @@ class Recorder:
         retriever = ARMS[arm](bench) if arm in ARMS else None
         minutes = (time.process_time() - start) / 60
         parts = {} if retriever is None else {"retriever": retriever, "index": index_of(bench, retriever, arm)}
-        cloze = {} if retriever is None else cloze_recall(bench, retriever, arm)
+        cloze = cloze_recall(bench, retriever, arm) if retriever and "chosen" in missing else {}
         for search in missing:
             weight = {"bm25_weight": cloze["bm25_weight"]} if search == "chosen" else {}
             ranking = bench.made(

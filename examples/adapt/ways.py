@@ -14,10 +14,9 @@ from realmctl.pipeline.discovery import own_stages
 
 STEPS, BATCH = 50, 32
 CONTRAST = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "warmup": 5, "optimizer": "adamw"}
-ADAPT = {
+KEPT = {
     **CONTRAST, "pairs": "crops", "distill_start": 2.0, "cloze_recall": 400, "cloze_every": 25, "keep": "gain",
 }  # fmt: skip
-"""The training of `realmctl adapt`, with a number of steps in place of minutes, and half of its batch."""
 MASKED = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "length": 128}
 
 
@@ -158,9 +157,9 @@ ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
     "crops-20": lambda bench: bench.trained(
         "ict-init", "crops-20", **{**CONTRAST, "steps": 20, "warmup": 2}, pairs="crops"
     ),
-    "adapt": lambda bench: bench.trained("ict-init", "adapt", **ADAPT),
+    "crops-kept": lambda bench: bench.trained("ict-init", "crops-kept", **KEPT),
     "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
-    "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST),
+    "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST, group_by="source"),
     "cocondenser": lambda bench: bench.trained(
         "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3
     ).part("retriever"),

@@ -45,13 +45,17 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
         line("encoder", "dense", 0, start),
         *(line("ict", "dense", seed, [a + b for a, b in zip(start, gains, strict=True)]) for seed in range(3)),
         line("retromae", "dense", 0, [0.1] * 50),
+        line("encoder", "scores", 0, [0.5] * 50),
+        line("ict", "scores", 0, [0.5, 0.6] * 25),
     ]
     results = tmp_path / "runs.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records))
     text = page.page(page.Results(results), "gains.svg")
     first = "\n".join(text.splitlines()[:5])
-    assert "towns, test" in first and "0.400" in first and first.index("ICT +0.160") < first.index("RetroMAE -0.300")
-    assert "(a gain)" in first and "(a loss (1 seed))" in first  # a single seed is told
+    assert "by scores, without training, minus the encoder**: towns test +0.100*" in first
+    assert first.index("ICT: towns test +0.160*") < first.index("RetroMAE: towns test -0.300*")
+    assert first.index("minus the best search without training") < first.index("ICT: towns test +0.050*")
+    assert "| ICT | dense | 0.560 | +0.160 [" in text
     page.draw(page.Results(results), tmp_path / "page" / "gains.svg")
     assert "towns, test" in (tmp_path / "page" / "gains.svg").read_text()
 

@@ -68,7 +68,7 @@ def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path
     ("changes", "said"),
     [
         ({}, "before it was 30.0%"),
-        ({"gain_low": -0.01}, "on these sentences no gain is shown"),
+        ({"gain_low": -0.01}, "on these pieces no gain is shown"),
         ({"kept_step": 0}, "the encoder is kept as it was: 30.0%"),
         (
             {"bm25_weight": 0.5},

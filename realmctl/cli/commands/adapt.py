@@ -26,8 +26,6 @@ SLACK = 1.1
 """Factor of the seconds that embedding is expected to take."""
 MEASURED = 2000
 """Blocks that the last measurement embeds, twice: with the encoder as it was and as it is (adapt.yaml)."""
-BM25_WEIGHT = 0.7
-"""Weight of BM25 in the search that is proposed (docs/results/adapt.md says where it comes from)."""
 
 
 @computes
@@ -89,7 +87,7 @@ def adapt(
         "recall@5_before": measured["baseline"]["cloze_recall@5"],
         "recall@5_after": dense["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
-        "bm25_weight": BM25_WEIGHT if hybrid else 0.0,
+        "bm25_weight": measured["bm25_weight"] if measured.get("gain_over_dense_low", 0) > 0 else 0.0,
         "bm25_stemmer": bm25_stemmer,
         "workspace": str(workspace),
         "made": {name: str(artifact.path) for name, artifact in made.items()},
@@ -125,15 +123,15 @@ def _text(found: Mapping[str, Any]) -> str:
     if not found["kept_step"]:
         gained = [
             f"No gain is shown in {found['steps']} steps of training, so the encoder is kept as it was: {share['before']} of "
-            f"{found['sentences']} sentences find their block among the first five."
+            f"{found['sentences']} pieces of sentences find their block among the first five."
         ]
     else:
         gained = [
-            f"After {found['kept_step']} steps of training {share['after']} of {found['sentences']} other sentences find their block "
+            f"After {found['kept_step']} steps of training {share['after']} of {found['sentences']} pieces of other sentences find their block "
             f"among the first five; before it was {share['before']}. The gain in the reciprocal rank is {found['gain']:+.3f}, 95 % interval "
             f"{found['gain_low']:+.3f} to {found['gain_high']:+.3f}"
-            + ("." if found["gain_low"] > 0 else ": on these sentences no gain is shown, so the start may be as good."),
-            "These sentences are in the documents' own words. Where people ask in words of their own, compare both on some of their "
+            + ("." if found["gain_low"] > 0 else ": on these pieces no gain is shown, so the start may be as good."),
+            "These pieces are in the documents' own words. Where people ask in words of their own, compare both on some of their "
             "questions (realmctl rank, realmctl eval-run).",
         ]
     fused = (
@@ -141,7 +139,7 @@ def _text(found: Mapping[str, Any]) -> str:
         if found["bm25_weight"]
         else ""
     )
-    helps = "Search with BM25 beside it." if fused else "With the extra `bm25`, search has BM25 beside it."
+    helps = "BM25 beside it finds more." if fused else "BM25 beside it is not shown to find more."
     return "\n".join(
         [
             *gained,
