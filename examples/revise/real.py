@@ -2,15 +2,15 @@
 
 FOLDER/pairs is what mine.py wrote, and --retriever an imported encoder. The older articles are chunked, embedded and indexed; then they are
 revised by the edits that lead to the newer ones. Every question is searched for, and answered by a reader that was fine-tuned on the older
-articles, before and after. Writes --results, which real_page.py turns into a page. What is made is found again.
+articles, before and after. Writes --results after each measurement, and real_page.py turns them into a page. What is made or measured is found again.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memory import (
     Maker,
@@ -28,7 +28,7 @@ from realmctl import stages
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.retrieval.search.opening import load_search
 
-METHODS = ("dense", "bm25", "hybrid")
+Made = TypeVar("Made")
 DEPTHS = (1, 5, 20)
 AT_ONCE = 64
 
@@ -47,26 +47,34 @@ def telling(memory: Memory, retriever: Artifact, method: str, asked: Sequence[tu
     return {str(depth): share(at < depth for at in rank) for depth in DEPTHS}
 
 
-def found(memory: Memory, retriever: Artifact, questions: Questions) -> dict[str, dict[str, dict[str, float]]]:
-    """Return, by method, how often the blocks that tell the new, the old and the unchanged facts come first."""
+def found(memory: Memory, retriever: Artifact, method: str, questions: Questions) -> dict[str, dict[str, float]]:
+    """Return how often the blocks that tell the new, the old and the unchanged facts come first."""
     sought = {
         "new": [(record["question"], record["new_sentence"]) for record in questions.changed],
         "old": [(record["question"], record["old_sentence"]) for record in questions.changed],
         "unchanged": [(record["question"], record["sentence"]) for record in questions.unchanged],
     }
-    return {
-        method: {name: telling(memory, retriever, method, asked) for name, asked in sought.items() if asked}
-        for method in METHODS
-    }
+    return {name: telling(memory, retriever, method, asked) for name, asked in sought.items() if asked}
 
 
-def remembered(costs: Path, make: Callable[[], tuple[Memory, dict[str, Any]]]) -> tuple[Memory, dict[str, Any]]:
-    """Make a memory, or find it again with what it cost when it was made."""
-    memory, spent = make()
-    if costs.exists():
-        return memory, json.loads(costs.read_text(encoding="utf-8"))
-    write_whole(costs, spent)
-    return memory, spent
+def counts_of(revised: Artifact) -> dict[str, int]:
+    """Return how many blocks a revision has, and how many of them it kept."""
+    return {"newer": revised.metrics["blocks"], "kept": revised.metrics["blocks_kept"]}
+
+
+class Spent:
+    """What each artifact cost when it was made, kept in a file, since an artifact that is found again costs nothing."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.by_name: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+    def __call__(self, name: str, made: tuple[Made, Any]) -> Made:
+        """Keep the cost under a name, unless one is there. Return what was made."""
+        if name not in self.by_name:
+            self.by_name[name] = made[1]
+            write_whole(self.file, self.by_name)
+        return made[0]
 
 
 def main() -> None:
@@ -79,41 +87,52 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="steps of its fine-tuning (default 300; 0: no reader)")
     parser.add_argument("--asked", type=int, default=500, help="most questions of each kind (default 500)")
     parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--command", default="", help="the command that the page names")
     given = parser.parse_args()
 
     pairs, retriever = given.folder / "pairs", open_artifact(given.retriever)
     questions = Questions(*(records[: given.asked] for records in read_questions(pairs)))
     maker, tokenizer = Maker(given.folder / "artifacts", retriever, time.process_time), retriever.path / "tokenizer"
-    older, first = remembered(
-        given.folder / "older.json",
-        lambda: maker.new(pairs / "older.jsonl", tokenizer, given.max_wordpieces, "older"),
-    )
-    revised, revision = remembered(
-        given.folder / "revised.json", lambda: maker.revised(older, "revised", edits=pairs / "edits.jsonl")
-    )
-    chunked = stages.Chunk(
-        corpus=(pairs / "newer.jsonl",), tokenizer=str(tokenizer), max_wordpieces=given.max_wordpieces, workers=1
-    ).make(given.folder / "artifacts" / "newer-blocks")
+    spent = Spent(given.folder / "seconds.json")
+    length = given.max_wordpieces
+    older = Memory(spent("chunk", maker.chunked(pairs / "older.jsonl", tokenizer, length, "older")))
+    revised = Memory(spent("revise", maker.revised_blocks(older.blocks, "revised", edits=pairs / "edits.jsonl")))
+    chunked, _ = maker.chunked(pairs / "newer.jsonl", tokenizer, length, "newer")
     results: dict[str, Any] = {
+        "command": given.command,
         "machine": machine(),
         "retriever": retriever.content,
         "pairs": json.loads((pairs / "counts.json").read_text(encoding="utf-8")),
         "asked": {"changed": len(questions.changed), "unchanged": len(questions.unchanged)},
-        "max_wordpieces": given.max_wordpieces,
-        "first": {"rows": older.blocks.metrics["blocks"], **first},
-        "revision": revision,
+        "max_wordpieces": length,
+        "blocks": {"older": older.blocks.metrics["blocks"], **counts_of(revised.blocks)},
         "same_blocks": revised.blocks.content == chunked.content,
-        "found": {
-            "before": found(older, retriever, questions),
-            "after": found(revised, retriever, questions),
-        },
+        "found": {},
+        "seconds": spent.by_name,
     }
-    if (pairs / "asked.jsonl").exists() and (by_people := Questions(json_lines(pairs / "asked.jsonl"), [])).changed:
-        results["people_asked"] = {
-            "questions": len(by_people.changed),
-            "before": found(older, retriever, by_people),
-            "after": found(revised, retriever, by_people),
+    if given.results.exists():
+        former = json.loads(given.results.read_text(encoding="utf-8"))
+        if all(former[key] == results[key] for key in ("retriever", "asked", "max_wordpieces", "blocks")):
+            results |= {key: former[key] for key in ("found", "people_asked") if key in former}
+    by_people = Questions(json_lines(path), []) if (path := pairs / "asked.jsonl").exists() else Questions([], [])
+
+    def search(method: str) -> None:
+        if method in results["found"]:
+            return
+        memories = {"before": older, "after": revised}
+        results["found"][method] = {
+            when: found(memory, retriever, method, questions) for when, memory in memories.items()
         }
+        if by_people.changed:
+            asked = {when: found(memory, retriever, method, by_people) for when, memory in memories.items()}
+            results.setdefault("people_asked", {"questions": len(by_people.changed)})[method] = asked
+        write_whole(given.results, results)
+
+    search("bm25")
+    older = spent("older", maker.embedded(older.blocks, "older"))
+    revised = spent("revised", maker.embedded(revised.blocks, "revised", older))
+    search("dense")
+    search("hybrid")
     if given.steps:
         qa_model = stages.Finetune(
             blocks=older.blocks,

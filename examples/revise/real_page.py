@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-METHODS = {"dense": "dense", "bm25": "BM25", "hybrid": "both, fused by rank"}
+METHODS = {"bm25": "BM25", "dense": "dense", "hybrid": "both, fused by rank"}
 
 PAGE = """# A corpus that really changed
 
@@ -55,16 +55,16 @@ The revised blocks have {same} content hash as those that `chunk` makes of the n
 ```
 
 - Questions are mined, not written: the title, and the sentence with a question word in place of the figure, such as "Velford: The port has how many piers?".
-  So they share more words with their sentence than questions of people do. {people}
+  So they share more words with their sentence than questions of people do, and BM25 finds them easily.{people}
 - Retriever: an encoder as it was published, with mean pooling and vectors of length 1. Blocks of {max_wordpieces} wordpieces, an exact index.
 - Results: [{name}]({beside}).
 - Machine: {machine}. It shared its cores with other work, which is why CPU seconds are given.
-"""
+{notes}"""
 
 
-def page(results: dict[str, Any], beside: str, command: str) -> str:
-    """Return the page. `beside` is the path from the page's folder to the results."""
-    pairs, first, revision = results["pairs"], results["first"], results["revision"]
+def page(results: dict[str, Any], beside: str, notes: str = "") -> str:
+    """Return the page. `beside` is the path from the page's folder to the results; `notes` end it. What was not measured yet is left out."""
+    pairs = results["pairs"]
     return PAGE.format(
         claims="\n".join(f"- {claim}" for claim in claims(results)),
         articles=pairs["articles"],
@@ -82,28 +82,10 @@ def page(results: dict[str, Any], beside: str, command: str) -> str:
         **results["asked"],
         found=found_table(results["found"]),
         answered=answered(results),
-        cost=table(
-            ["", "blocks", "embedded", "blocks made, s", "vectors, s", "index, s", "together, s"],
-            [
-                [label, f"{rows:,}", f"{embedded:,}", *(f"{value:.1f}" for value in seconds), f"{sum(seconds):.1f}"]
-                for label, rows, embedded, seconds in (
-                    (
-                        "older articles: `chunk`, `embed`",
-                        first["rows"],
-                        first["rows"],
-                        [first[key] for key in ("chunk", "embed", "build_index")],
-                    ),
-                    (
-                        "newer articles: `revise`, `embed --former`",
-                        revision["rows"],
-                        revision["embedded"],
-                        [revision[key] for key in ("revise", "embed", "build_index")],
-                    ),
-                )
-            ],
-        ),
+        cost=cost_table(results),
         same="the same" if results["same_blocks"] else "**another**",
-        command=command,
+        command=results["command"],
+        notes=notes,
         people=people(results),
         max_wordpieces=results["max_wordpieces"],
         name=Path(beside).name,
@@ -112,21 +94,43 @@ def page(results: dict[str, Any], beside: str, command: str) -> str:
     )
 
 
+def cost_table(results: dict[str, Any]) -> str:
+    """Return the table of what the older and the newer articles cost."""
+    blocks, seconds = results["blocks"], results["seconds"]
+    again = blocks["newer"] - blocks["kept"]
+    rows = []
+    for label, made, count, embedded in (
+        ("older articles: `chunk`, `embed`", "chunk", blocks["older"], blocks["older"]),
+        ("newer articles: `revise`, `embed --former`", "revise", blocks["newer"], again),
+    ):
+        vectors = seconds.get({"chunk": "older", "revise": "revised"}[made])
+        parts = [seconds[made], *((vectors["embed"], vectors["build_index"]) if vectors else (None, None))]
+        shown = ["not measured yet" if part is None else f"{part:.1f}" for part in parts]
+        rows.append([label, f"{count:,}", f"{embedded:,}", *shown])
+    return table(["", "blocks", "embedded", "blocks made, s", "vectors, s", "index, s"], rows)
+
+
 def claims(results: dict[str, Any]) -> list[str]:
     """Return what holds, in a sentence or two each."""
-    revision, before, after = results["revision"], results["found"]["before"], results["found"]["after"]
+    pairs, blocks, seconds = results["pairs"], results["blocks"], results["seconds"]
+    took = ""
+    if "revised" in seconds:
+        took = (
+            f" This took {seconds['revised']['embed']:.0f} CPU seconds, and {seconds['older']['embed']:.0f} for all {blocks['older']:,} blocks of the "
+            "older articles."
+        )
     told = [
-        f"**Share of the work**: {percent(revision['embedded'] / revision['rows'])} of the blocks were embedded again, where "
-        f"{percent(1 - results['pairs']['sentences_kept'] / results['pairs']['sentences'])} of all sentences changed in the years between. Embedding took "
-        f"{revision['embed']:.0f} CPU seconds, and {results['first']['embed']:.0f} for all {results['first']['rows']:,} blocks of the older articles."
+        f"**Share of the work**: {percent(1 - blocks['kept'] / blocks['newer'])} of the blocks of articles that hold a changed fact are embedded again. Of all sentences of the newer dump, "
+        f"{percent(1 - pairs['sentences_kept'] / pairs['sentences'])} do not stand in the older one.{took}"
     ]
-    for method in METHODS:
-        new = [where[method]["new"]["1"] for where in (before, after)]
-        old = [where[method]["old"]["1"] for where in (before, after)]
-        same = [where[method]["unchanged"]["1"] for where in (before, after)]
+    for method, label in METHODS.items():
+        if method not in results["found"]:
+            continue
+        before, after = results["found"][method]["before"], results["found"][method]["after"]
         told.append(
-            f"**{METHODS[method][0].upper()}{METHODS[method][1:]}**: the block with the new figure comes first for {new[0]:.3f} of the changed facts before and "
-            f"{new[1]:.3f} after, the block with the old one for {old[0]:.3f} before and {old[1]:.3f} after. On unchanged facts: {same[0]:.3f} and {same[1]:.3f}."
+            f"**{label[0].upper()}{label[1:]}**: the block with the new figure comes first for {before['new']['1']:.3f} of the changed facts before and "
+            f"{after['new']['1']:.3f} after, the block with the old one for {before['old']['1']:.3f} before and {after['old']['1']:.3f} after. On unchanged facts: "
+            f"{before['unchanged']['1']:.3f} and {after['unchanged']['1']:.3f}."
         )
     if reader := results.get("reader"):
         first, last = reader["em"]["before"], reader["em"]["after"]
@@ -142,8 +146,9 @@ def found_table(found: dict[str, Any]) -> str:
     """Return the table of what comes first, before and after."""
     kinds = {"new": "new figure", "old": "old figure", "unchanged": "unchanged fact"}
     rows = [
-        [METHODS[method], when, *(f"{found[when][method][kind][depth]:.3f}" for kind in kinds for depth in ("1", "5"))]
-        for method in METHODS
+        [label, when, *(f"{found[method][when][kind][depth]:.3f}" for kind in kinds for depth in ("1", "5"))]
+        for method, label in METHODS.items()
+        if method in found
         for when in ("before", "after")
     ]
     return table(["", "", *(f"{label}, at {depth}" for label in kinds.values() for depth in ("1", "5"))], rows)
@@ -152,13 +157,10 @@ def found_table(found: dict[str, Any]) -> str:
 def answered(results: dict[str, Any]) -> str:
     """Return the table of exact match, and how the reader was trained."""
     if not (reader := results.get("reader")):
-        return "No reader was trained in this run."
+        return "Not measured yet: no reader was trained in this run."
     rows = [
         [label, *(f"{reader['em'][when][kind]:.3f}" for kind in ("new", "old", "unchanged"))]
-        for when, label in (
-            ("before", "before"),
-            ("after", "**after: blocks, vectors and index revised**"),
-        )
+        for when, label in (("before", "before"), ("after", "**after: blocks, vectors and index revised**"))
     ]
     return (
         f"Exact match of a reader that was fine-tuned for {reader['steps']} steps on {reader['trained_on']:,} figures of other articles, over the older blocks:\n\n"
@@ -170,10 +172,10 @@ def people(results: dict[str, Any]) -> str:
     """Return what was found for the questions that people asked."""
     if not (asked := results.get("people_asked")):
         return ""
-    new = [asked[when]["hybrid"]["new"]["5"] for when in ("before", "after")]
+    found = asked["bm25"]
     return (
-        f"Of the questions that people asked, {asked['questions']} have an answer sentence that differs in one figure. The hybrid search finds the new one "
-        f"within five blocks for {new[0]:.3f} of them before and {new[1]:.3f} after."
+        f" Of the questions that people asked, {asked['questions']} have an answer sentence that differs in one figure. BM25 finds the new one "
+        f"within five blocks for {found['before']['new']['5']:.3f} of them before and {found['after']['new']['5']:.3f} after."
     )
 
 
@@ -193,12 +195,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("--page", type=Path, required=True)
-    parser.add_argument("--command", required=True, help="the command that the page names")
+    parser.add_argument("--notes", type=Path, help="a Markdown file that ends the page")
     given = parser.parse_args()
     results = json.loads(given.results.read_text(encoding="utf-8"))
+    notes = f"\n{given.notes.read_text(encoding='utf-8')}" if given.notes else ""
     beside = Path(os.path.relpath(given.results, given.page.parent)).as_posix()
     given.page.parent.mkdir(parents=True, exist_ok=True)
-    given.page.write_text(page(results, beside, given.command), encoding="utf-8")
+    given.page.write_text(page(results, beside, notes), encoding="utf-8")
     print(given.page)
 
 
