@@ -18,7 +18,8 @@ class EvalEm(EvalSettings, Stage):
     Every scorer that suits the answers is applied, and disagreements.jsonl lists the questions on which they disagree. A
     model fine-tuned without retrieval has no recall.
 
-    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured. Queries
+    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured; with --reader-lm a language
+    model reads what they find and writes answers. Queries
     with relevance judgements (BEIR, MS MARCO) need no answers: a hit is then a block of a relevant document.
     """
 

@@ -13,7 +13,7 @@ from realmctl.training.settings import UtilitySettings
 class EvalUtility(UtilitySettings, Stage):
     """Measure retrieval utility: how much better hidden salient spans are filled with retrieved blocks than without.
 
-    The model is a pre-trained one, or consists of --retriever, --index and --encoder.
+    The model is a pre-trained one, or consists of --retriever, --index and --encoder. With --reader-lm a language model fills the spans.
     """
 
     makes = "utility"
@@ -34,7 +34,7 @@ class EvalUtility(UtilitySettings, Stage):
 
     def check(self) -> None:
         retriever, index, reader = self.parts
-        require_same_vocabulary(self.blocks, self.spans, retriever, reader)
+        require_same_vocabulary(self.blocks, self.spans, retriever, *([reader] if reader else []))
         require_titles(self.blocks)
         require_descent(index, self.blocks, retriever)
 

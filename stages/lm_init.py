@@ -1,4 +1,4 @@
-"""`realmctl lm-init`: salient-span pre-training of a language model (T5 + SSM)."""
+"""`realmctl lm-init`: salient-span pre-training of a language model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from realmctl.training.settings import LmInitSettings, TrainingStage
 
 
 class LmInit(LmInitSettings, TrainingStage):
-    """Pre-train a T5 on tagged sentences: one salient span of a sentence is hidden, and the model writes it.
+    """Pre-train a language model on tagged sentences: one salient span of a sentence is hidden, and the model writes it.
 
-    This is the salient-span masking (SSM) of Roberts et al. 2020, which precedes closed-book fine-tuning.
+    With a T5 this is the salient-span masking (SSM) of Roberts et al. 2020, which precedes closed-book fine-tuning. A causal model reads the sentence
+    up to the span.
     """
 
     makes = "language-model"

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from realmctl.forecast.chain import PlannedStage
-from realmctl.forecast.sizes import STORED_BYTES_PER_WORDPIECE, EncoderShape, Text, VectorsSize
+from realmctl.forecast.sizes import (
+    STORED_BYTES_PER_WORDPIECE,
+    EncoderShape,
+    Text,
+    VectorsSize,
+    language_model_shape,
+)
 from realmctl.questions.questions import read_questions
 
 WorkKind = Literal["chunk", "tag", "train", "embed", "hnsw", "copy"]
@@ -221,29 +227,31 @@ def _build_index(read: _Reading) -> Cost:
 
 def _pretrain(read: _Reading) -> Cost:
     settings, text, index = read.settings, read.blocks(), read.index()
-    reader = read.encoder()
-    retriever = read.made.shapes.get(read.stage.inputs.get("retriever", ""), reader)
-    read.keep(reader, index)
+    encoder = read.encoder()
+    retriever = read.made.shapes.get(read.stage.inputs.get("retriever", ""), encoder)
+    reader = language_model_shape(settings["reader_lm"]) if settings.get("reader_lm") else encoder
+    trains_reader = (settings.get("reader") or ("frozen" if settings.get("reader_lm") else "trained")) == "trained"
+    read.keep(retriever if settings.get("reader_lm") else reader, index)
     candidates = settings["candidates"]
     read_blocks = candidates - settings["null_document"]
     joint = SENTENCE + text.length
     row = (
         retriever.flops(SENTENCE)
         + read_blocks * retriever.flops(text.length)
-        + candidates * (reader.flops(joint) + reader.head_flops(3.0))
+        + candidates * (reader.flops(joint) + reader.head_flops(3.0)) / (1 if trains_reader else 3)  # no backward pass
     )
     search = 2 * index.rows * index.width / 3  # exact, and without a backward pass
-    tokens = SENTENCE + read_blocks * text.length + candidates * joint
+    tokens = SENTENCE + read_blocks * text.length + candidates * joint * trains_reader
     refreshed = Refreshed(text.blocks * retriever.flops(text.length), index.nbytes)
-    weights = reader.weights + retriever.weights
+    weights = reader.weights * trains_reader + retriever.weights
     return _training(
-        reader,
+        reader if trains_reader else retriever,
         settings["steps"],
         settings["batch_size"],
         row + search,
         tokens,
         weights,
-        held_bytes=index.nbytes,
+        held_bytes=index.nbytes + (0 if trains_reader else 4 * reader.weights),
         disk_bytes=2 * index.nbytes + 3 * 4 * retriever.weights,
         refreshed=refreshed,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from realmctl.models.bert import foreign_config
 from realmctl.models.bert.files import read_config, scratch_config
 from realmctl.models.bert.limits import weight_count
 from realmctl.pipeline.sources import localise
@@ -95,3 +96,19 @@ def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
         folder = localise(bert, ("scratch:",), True, "--bert", files=("config.json",))
         config = read_config(Path(folder))
     return EncoderShape(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
+
+
+def language_model_shape(name: str) -> EncoderShape:
+    """Shape of a causal or sequence-to-sequence model: a folder, or a hub id whose configuration is fetched.
+
+    A sequence-to-sequence model counts as its encoder: its decoder reads few tokens.
+
+    Raises InputError: it is found neither here nor on the hub, or its config.json does not describe a language model.
+    """
+    folder = Path(localise(name, (), True, "--reader-lm", files=("config.json",)))
+    config = foreign_config.read_config(folder, "language model")
+    inner = next(
+        (size for key in ("intermediate_size", "d_ff", "n_inner") if (size := getattr(config, key, None))),
+        4 * config.hidden_size,
+    )
+    return EncoderShape(config.num_hidden_layers, config.hidden_size, inner, config.vocab_size)

@@ -34,6 +34,7 @@ from realmctl.pipeline import (
     source,
 )
 from realmctl.pipeline.values import LARGEST_INT
+from realmctl.retrieval.answering.settings import LmReaderSettings
 from realmctl.retrieval.names import Fusion, retrieval_names
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 
@@ -690,7 +691,7 @@ class RefreshSettings(TrainSettings):
             )
 
 
-class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
+class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSettings):
     """REALM pre-training."""
 
     spans: Artifact | None = reads(
@@ -713,34 +714,17 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         literals=("scratch:",),
         hub=True,
     )
-    reader_lm: str | None = source(
-        "Language model that reads, instead of --encoder and --bert: a folder or a hub id. One of GPT-2's kind goes on with the sentence where "
-        "the span is hidden; one of T5's kind writes it.",
-        default=None,
-        hub=True,
-    )
     target: Literal["span", "continuation"] = setting(
         "What is hidden. span: a span of a tagged sentence, as --masking says. continuation, with --reader-lm: the second part of a block, so "
         "that no --spans are needed.",
         default="span",
     )
+    target_length: int = setting(
+        "With --reader-lm: most hidden tokens that are asked for.", default=64, at_least=1, at_most=4096
+    )
     reader: Literal["frozen", "trained"] | None = setting(
         "Whether the reader learns. frozen: the retriever alone does. Default: trained; with --reader-lm frozen.",
         default=None,
-    )
-    block_prompt: str | None = setting(
-        "With --reader-lm: text before what is read with a block, with {title} and {block}. The null document has none. Default: the title, the "
-        "block on a new line, and an empty line.",
-        default=None,
-    )
-    reader_length: int = setting(
-        "With --reader-lm: longest input, in tokens of the language model. A block is cut at its end.",
-        default=512,
-        at_least=16,
-        at_most=131_072,
-    )
-    target_length: int = setting(
-        "With --reader-lm: most hidden tokens that are asked for.", default=64, at_least=1, at_most=4096
     )
     recall_questions: Path | None = source(
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
@@ -968,7 +952,7 @@ class LmInitSettings(TrainSettings):
     """Salient-span pre-training of a language model."""
 
     spans: Artifact = reads("spans", help="Tagged sentences to train on.")
-    lm: str = source("Language model to start from: a folder or a hub id, such as a T5's.", hub=True)
+    lm: str = source("Language model to start from: a folder or a hub id, of T5's kind or of GPT-2's.", hub=True)
     batch_size: int = setting("Sentences per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
@@ -1015,11 +999,16 @@ class LmFinetuneSettings(TrainSettings):
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
 
 
-class UtilitySettings(Settings):
+class UtilitySettings(LmReaderSettings):
     """Measuring retrieval utility."""
 
     model: Artifact | None = reads(
-        "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder"), default=None
+        "model",
+        help="Pre-trained model to measure.",
+        replaced_by=lambda given: bool(
+            given.get("retriever") and given.get("index") and (given.get("encoder") or given.get("reader_lm"))
+        ),
+        default=None,
     )
     spans: Artifact = reads("spans", help="Tagged sentences to measure on. Choose sentences that were not trained on.")
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
@@ -1043,17 +1032,23 @@ class UtilitySettings(Settings):
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     @property
-    def parts(self) -> tuple[Artifact, Artifact, Artifact]:
-        """Retriever, index and reader: those that are named, or else those of the model.
+    def parts(self) -> tuple[Artifact, Artifact, Artifact | None]:
+        """Retriever, index and reader: those that are named, or else those of the model. The reader is None with `reader_lm`.
 
         Raises:
-            ConfigError: There is no model, and one of the three is not named.
+            ConfigError: There is no model, and one of the three is not named; or there are two readers.
         """
         model, retriever, index, reader = self.model, self.retriever, self.index, self.encoder
+        if self.reader_lm is not None and reader is not None:
+            raise ConfigError("--encoder and --reader-lm are two readers. Leave one of them out.")
         if model is not None:
-            return retriever or model.part("retriever"), index or model.part("index"), reader or model.part("reader")
-        if not (retriever and index and reader):
-            raise ConfigError("eval-utility needs --model, or --retriever, --index and --encoder together.")
+            if reader is None and self.reader_lm is None:
+                reader = model.part("reader")
+            return retriever or model.part("retriever"), index or model.part("index"), reader
+        if not (retriever and index and (reader or self.reader_lm)):
+            raise ConfigError(
+                "eval-utility needs --model, or --retriever and --index together with --encoder or --reader-lm."
+            )
         return retriever, index, reader
 
 

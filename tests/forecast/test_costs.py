@@ -3,12 +3,13 @@
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import BertConfig, BertForMaskedLM
+from transformers import AutoModelForCausalLM, BertConfig, BertForMaskedLM
 
 from realmctl.forecast.chain import PlannedStage, paper_chain
 from realmctl.forecast.costs import Made, cost_of, questions_of
-from realmctl.forecast.sizes import EncoderShape, Text, text_of_blocks, text_of_bytes
+from realmctl.forecast.sizes import EncoderShape, Text, language_model_shape, text_of_blocks, text_of_bytes
 from realmctl.pipeline.discovery import own_stages
+from tests.fixtures.language_models import make_gpt2
 
 SHAPE = EncoderShape(layers=3, hidden=64, intermediate=256, vocabulary=500)
 
@@ -52,6 +53,20 @@ def costs(**settings):
 def test_every_stage_of_the_papers_has_a_cost():
     assert all(cost is not None and cost.work > 0 for cost in costs().values())
     assert cost_of(PlannedStage("x", "no-such-stage", {}, {}), Made(), None, lambda _: SHAPE) is None
+
+
+def test_a_language_model_that_reads_costs_its_forward_pass_unless_it_learns(tmp_path):
+    folder = make_gpt2(tmp_path / "gpt2", width=64)
+    shape = language_model_shape(str(folder))
+    net = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        net(input_ids=torch.zeros(1, 100, dtype=torch.long))
+    head = 100 * 2 * 64 * net.config.vocab_size
+    assert shape.flops(100) + head == pytest.approx(counter.get_total_flops(), rel=1e-9)
+    frozen, trained = (costs(reader_lm=str(folder), reader=reader)["model"] for reader in (None, "trained"))
+    assert frozen.work < trained.work < costs()["model"].work
+    assert trained.weights - frozen.weights == shape.weights
+    assert frozen.held_bytes - trained.held_bytes == 4 * shape.weights
 
 
 def test_pretraining_work_grows_with_steps_batch_and_candidates():

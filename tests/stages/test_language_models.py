@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact
@@ -13,7 +14,7 @@ from realmctl.training.objectives.language_models import SalientSpanPairs
 from stages.eval_em import EvalEm
 from stages.lm_finetune import LmFinetune
 from tests.fixtures.chain import Stopped, stop_at
-from tests.fixtures.language_models import make_gpt2, make_t5
+from tests.fixtures.language_models import byte_tokenizer, make_gpt2, make_t5
 
 SMALL = {"batch_size": 4, "steps": 4, "warmup": 1, "checkpoint_every": 2, "answer_length": 12, "precision": "fp32"}
 
@@ -101,8 +102,6 @@ def test_salient_spans_then_questions_then_answers(realmctl, chain, tmp_path):
 
 
 def test_salient_spans_are_in_t5s_format(chain, tmp_path):
-    import numpy as np
-
     model = load_language_model(make_t5(tmp_path / "t5"))
     queries = TaggedQueries(chain.spans)
     pairs = SalientSpanPairs(model, queries, length=128)
@@ -111,7 +110,7 @@ def test_salient_spans_are_in_t5s_format(chain, tmp_path):
             model.tokenizer.decode(ids, skip_special_tokens=False)
             for ids in pairs.draw(number, np.random.default_rng(0))
         )
-        hidden = target.removeprefix("<extra_id_0> ").removesuffix(" <extra_id_1>")
+        hidden = target.removeprefix("<extra_id_0> ").removesuffix(" <extra_id_1></s>")
         record = queries.records[number]
         assert source.replace("<extra_id_0>", hidden) == record["text"]
         assert hidden in [record["text"][start:end] for start, end, _ in record["spans"]]
@@ -122,13 +121,25 @@ def test_salient_spans_are_in_t5s_format(chain, tmp_path):
         assert len(source) <= 7 and hidden_id in source
 
 
+def test_a_causal_model_goes_on_with_the_span(chain, tmp_path):
+    model, queries = load_language_model(make_gpt2(tmp_path / "gpt2")), TaggedQueries(chain.spans)
+    pairs = SalientSpanPairs(model, queries, length=128)
+    for number in range(len(pairs)):
+        source, target = pairs.draw(number, np.random.default_rng(0))
+        before, hidden = (model.tokenizer.decode(ids) for ids in (source[1:], target))
+        record = queries.records[number]
+        assert source[0] == model.special.start and record["text"].startswith(before + hidden)
+        assert hidden.strip() in [record["text"][start:end] for start, end, _ in record["spans"]]
+
+
 def test_what_is_refused(realmctl, chain, tmp_path):
-    t5, gpt2 = make_t5(tmp_path / "t5"), make_gpt2(tmp_path / "gpt2")
+    t5, unmarked = make_t5(tmp_path / "t5"), make_t5(tmp_path / "unmarked")
+    byte_tokenizer(("<pad>", "</s>")).save(str(unmarked / "tokenizer.json"))
     bare = make_t5(tmp_path / "bare")
     (bare / "tokenizer.json").unlink()
     asked = ("--questions", chain.questions)
     for code, text, command in (
-        (3, "needs a sequence-to-sequence model", ("lm-init", "--lm", gpt2, "--spans", chain.spans.path)),
+        (3, "<extra_id_0>", ("lm-init", "--lm", unmarked, "--spans", chain.spans.path)),
         (3, "has no tokenizer.json", ("lm-finetune", "--lm", bare, *asked)),
         (2, "needs --lm or --language-model", ("lm-finetune", *asked)),
         (2, "Use --language-model", ("lm-finetune", "--lm", chain.spans.path.parent, *asked)),
@@ -138,7 +149,11 @@ def test_what_is_refused(realmctl, chain, tmp_path):
             "no question fits",
             ("lm-finetune", "--lm", t5, "--prompt", "Question: {question}", "--question-length", 8, *asked),
         ),
-        (2, "the model has 256 positions", ("lm-finetune", "--lm", gpt2, "--question-length", 250, *asked)),
+        (
+            2,
+            "the model has 256 positions",
+            ("lm-finetune", "--lm", make_gpt2(tmp_path / "gpt2"), "--question-length", 250, *asked),
+        ),
         (2, "nothing to learn from", ("lm-finetune", "--lm", t5, "--answer-length", 1, *asked)),
         (2, "--beams 0 ", ("lm-finetune", "--lm", t5, "--beams", 0, *asked)),
         (2, "--dropout 1", ("lm-finetune", "--lm", t5, "--dropout", 1, *asked)),

@@ -57,6 +57,9 @@ class CausalReader(LmReader):
         target = target[: self.limits.target]
         return tuple(source[max(0, len(source) - (self.room - self.taken([], target))) :]), tuple(target)
 
+    def input(self, block: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
+        return (self.model.special.start, *block, *source)
+
     def taken(self, source: Sequence[int], target: Sequence[int]) -> int:
         return 1 + len(source) + len(target)  # with the token that begins a text
 
@@ -69,7 +72,7 @@ class CausalReader(LmReader):
         return in_groups(rows, lengths, LOGITS_AT_ONCE // self.model.net.config.vocab_size, self._whole_group)
 
     def _whole_group(self, rows: Sequence[Row]) -> Tensor:
-        sources = [(self.model.special.start, *row.block, *row.source) for row in rows]
+        sources = [self.input(row.block, row.source) for row in rows]
         batch = self.model.batch(sources, [row.target for row in rows], ended=False).to(self._device)
         log_prob_RL, _ = self.model.log_prob(batch)
         return targets_first(log_prob_RL, [len(source) - 1 for source in sources], rows)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from realmctl.models.lm.causal import CausalReader
 from realmctl.models.lm.files import load_language_model
+from realmctl.models.lm.model import LanguageModel
 from realmctl.models.lm.prompts import BlockPrompt
 from realmctl.models.lm.reading import LmReader, ReadingLimits
 from realmctl.models.lm.seq2seq import Seq2SeqReader
@@ -13,5 +14,9 @@ from realmctl.models.lm.seq2seq import Seq2SeqReader
 
 def load_reader(folder: Path, prompt: BlockPrompt, limits: ReadingLimits, dropout: float | None = None) -> LmReader:
     """Load the language model of a folder as a reader. Raises what `load_language_model` and its kind raise."""
-    model = load_language_model(folder, dropout)
+    return reader_of(load_language_model(folder, dropout), prompt, limits)
+
+
+def reader_of(model: LanguageModel, prompt: BlockPrompt, limits: ReadingLimits) -> LmReader:
+    """Return a language model as a reader. Raises what its kind raises."""
     return (Seq2SeqReader if model.reads_source_apart else CausalReader)(model, prompt, limits)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from realmctl.models.inputs import TokenSequence
 
@@ -113,10 +113,18 @@ class LanguageModel(nn.Module):
     forward = log_prob
 
     @torch.inference_mode()
-    def generate(self, sources: Sequence[TokenSequence], beams: int, longest: int, count: int) -> list[list[list[int]]]:
+    def generate(
+        self,
+        sources: Sequence[TokenSequence],
+        beams: int,
+        longest: int,
+        count: int,
+        log_weight_R: Tensor | None = None,
+    ) -> list[list[list[int]]]:
         """Return the `count` best targets of each source, at most `beams`, without special tokens at their end.
 
-        One beam is greedy decoding. Beams are ranked by mean log-probability.
+        One beam is greedy decoding. Beams are ranked by mean log-probability. With `log_weight_R`, the logarithms of weights of the sources, every
+        token is chosen by the mixture of their distributions, so that all sources have one target.
         """
         count = min(count, beams)
         ends = [self.special.end] if self.reads_source_apart else []
@@ -126,6 +134,7 @@ class LanguageModel(nn.Module):
         made = self.net.generate(
             input_ids=ids_BL.to(device),
             attention_mask=mask_BL.to(device),
+            logits_processor=[] if log_weight_R is None else [_Mixture(log_weight_R)],
             generation_config=GenerationConfig(
                 do_sample=False,
                 num_beams=beams,
@@ -149,6 +158,17 @@ class LanguageModel(nn.Module):
         """Return rows as one tensor, padded at their ends or on their left, and a mask of their tokens, both int64 [B, L]."""
         ones = [[1] * len(row) for row in rows]
         return filled(rows, self.special.pad, left), filled(ones, 0, left)
+
+
+class _Mixture(LogitsProcessor):
+    """The mixture of the next token's distributions of all rows, for each of them."""
+
+    def __init__(self, log_weight_R: Tensor) -> None:
+        self.log_weight_R1 = log_weight_R[:, None]
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        mixed_V = (scores.float().log_softmax(-1) + self.log_weight_R1).logsumexp(0)
+        return mixed_V.expand_as(scores)
 
 
 def filled(rows: Sequence[TokenSequence], value: int, left: bool = False) -> Tensor:

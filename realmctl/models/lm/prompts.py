@@ -35,6 +35,16 @@ class BlockPrompt:
                 f"--block-prompt {self.text!r} needs {{block}} once, and at most one {{title}}, before it, such as {BLOCK_PROMPT!r}."
             )
 
+    @classmethod
+    def named(cls, text: str | None) -> BlockPrompt:
+        """Return the prompt that a user names, or the default."""
+        return cls() if text is None else cls(text)
+
+    def filled(self, title: str, block: str) -> str:
+        """Return the text that stands before what is read with a block."""
+        before, _, after = self.text.partition("{block}")
+        return before.replace("{title}", title) + block + after
+
     def tokens(self, model: LanguageModel, title: str, block: str) -> tuple[list[int], list[int], list[int]]:
         """Return the tokens before a block's text, of the text, and after it."""
         before, _, after = self.text.partition("{block}")

@@ -84,6 +84,9 @@ class LmReader(nn.Module, ABC):
         self.tokens = lru_cache(REMEMBERED)(self.pair)
         self._block_tokens = lru_cache(REMEMBERED)(lambda passage: prompt.tokens(model, passage.title, passage.text))
 
+    def require_pairs(self) -> None:
+        """Check that the model can read hidden text. Raises InputError where its vocabulary lacks a token for that."""
+
     @abstractmethod
     def pair(self, text: HiddenText) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the tokens of what is visible of a text, and those that count in its likelihood."""
@@ -91,6 +94,10 @@ class LmReader(nn.Module, ABC):
     @abstractmethod
     def rows_log_prob(self, rows: Sequence[Row]) -> Tensor:
         """Return log p of each hidden token of each row, float32 [R, M]; any number beyond a row's own."""
+
+    @abstractmethod
+    def input(self, block: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
+        """Return the tokens that stand before the hidden ones, without what `LanguageModel.batch` and `generate` add."""
 
     @abstractmethod
     def taken(self, source: Sequence[int], target: Sequence[int]) -> int:
@@ -110,7 +117,7 @@ class LmReader(nn.Module, ABC):
         """
         pairs, pieces = [self.tokens(text) for text in texts], [self._block_tokens(block) for block in blocks]
         rows = [
-            Row(self._fitting(pieces[place], *pair) if place >= 0 else (), *pair)
+            Row(self._cut(pieces[place], self.taken(*pair)) if place >= 0 else (), *pair)
             for pair, places in zip(pairs, place_BN.tolist(), strict=True)
             for place in places
         ]
@@ -121,12 +128,15 @@ class LmReader(nn.Module, ABC):
 
     forward = log_prob
 
-    def _fitting(
-        self, pieces: tuple[list[int], list[int], list[int]], source: Sequence[int], target: Sequence[int]
-    ) -> tuple[int, ...]:
-        """A block with its prompt, cut at its end to the room that is left; nothing where its prompt alone does not fit."""
+    def fitted(self, passage: Passage | None, source: Sequence[int], written: int) -> tuple[int, ...]:
+        """Return the tokens of a block with its prompt, cut at its end so that source and `written` tokens fit beside it; none for None."""
+        taken = self.taken(source, range(written))
+        return () if passage is None else self._cut(self._block_tokens(passage), taken)
+
+    def _cut(self, pieces: tuple[list[int], list[int], list[int]], taken: int) -> tuple[int, ...]:
+        """A block with its prompt in the room beside `taken` tokens; nothing where its prompt alone does not fit."""
         before, body, after = pieces
-        room = self.room - self.taken(source, target) - len(before) - len(after)
+        room = self.room - taken - len(before) - len(after)
         self.read_blocks += 1
         self.cut_blocks += room < len(body)
         return (*before, *body[:room], *after) if room > 0 else ()

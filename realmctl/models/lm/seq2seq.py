@@ -12,34 +12,34 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from realmctl.errors import InputError
-from realmctl.models.lm.model import LanguageModel
-from realmctl.models.lm.prompts import SENTINELS, BlockPrompt, sentinel_ids, span_texts
-from realmctl.models.lm.reading import LOGITS_AT_ONCE, LmReader, ReadingLimits, Row, in_groups
+from realmctl.models.lm.prompts import SENTINELS, sentinel_ids, span_texts
+from realmctl.models.lm.reading import LOGITS_AT_ONCE, LmReader, Row, in_groups
 from realmctl.spans.query import HiddenText
 
 
 class Seq2SeqReader(LmReader):
-    """T5's kind. Raises InputError for a model without T5's sentinels."""
+    """T5's kind."""
 
     kind = "seq2seq"
 
-    def __init__(self, model: LanguageModel, prompt: BlockPrompt, limits: ReadingLimits) -> None:
-        super().__init__(model, prompt, limits)
-        if (sentinels := sentinel_ids(model)) is None:
+    def require_pairs(self) -> None:
+        if sentinel_ids(self.model) is None:
             raise InputError(
                 f"A sequence-to-sequence model reads with T5's sentinels {' and '.join(SENTINELS)}, which its tokenizer lacks. Name a T5, "
                 "or a causal model."
             )
-        self.sentinel = sentinels[0]
 
     def pair(self, text: HiddenText) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The text with a sentinel for what is hidden, and T5's target. A text that is too long keeps what is around the sentinel."""
         source_text, target_text = span_texts(text)
         source, target = self.model.ids(source_text), [*self.model.ids(target_text), self.model.special.end]
         most = self.room - self.taken([], target)
-        place = source.index(self.sentinel)
+        place = source.index(self.model.ids(SENTINELS[0])[0])
         first = max(0, min(place - most // 2, len(source) - most))
         return tuple(source[first : first + most]), tuple(target[: self.limits.target])
+
+    def input(self, block: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
+        return (*block, *source)
 
     def taken(self, source: Sequence[int], target: Sequence[int]) -> int:
         return len(source) + 1  # the end-of-text token
@@ -52,6 +52,8 @@ class Seq2SeqReader(LmReader):
 
     def _group(self, rows: Sequence[Row]) -> Tensor:
         device = next(self.model.parameters()).device
-        batch = self.model.batch([(*row.block, *row.source) for row in rows], [row.target for row in rows], ended=False)
+        batch = self.model.batch(
+            [self.input(row.block, row.source) for row in rows], [row.target for row in rows], ended=False
+        )
         log_prob_RM, _ = self.model.log_prob(batch.to(device))
         return log_prob_RM

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TextIO
 
 from realmctl.artifacts import Writer
@@ -22,7 +23,8 @@ from realmctl.questions.ranking.judged import judged_questions
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scorers import Scorer
 from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
-from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
+from realmctl.retrieval.answering.qa_model import AnsweredQuestion, Answering, QaModel
+from realmctl.retrieval.answering.reading_model import ReadingModel, ReadingOptions
 from realmctl.retrieval.answering.score_files import (
     EVIDENCE,
     PREDICTIONS,
@@ -34,6 +36,7 @@ from realmctl.retrieval.answering.score_files import (
 )
 from realmctl.retrieval.answering.settings import EvalSettings, judgements_of
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.text_search import TextSearch
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"
@@ -53,10 +56,16 @@ def check_evaluation(settings: EvalSettings) -> None:
     if (settings.bm25_stemmer or settings.bm25_tokens == "words") and settings.retrieval != "bm25":
         given = f"--bm25-stemmer {settings.bm25_stemmer}" if settings.bm25_stemmer else "--bm25-tokens words"
         raise ConfigError(f"{given} is for --retrieval bm25. A fine-tuned model keeps its own BM25.")
-    if settings.all_scorers and settings.qa_model is None:
+    if settings.all_scorers and settings.qa_model is None and settings.reader_lm is None:
         raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
-    if judgements_of(settings.questions, settings.qrels) and settings.qa_model is not None:
-        raise ConfigError("Judged queries measure retrieval alone. Name --retriever and --index instead of --qa-model.")
+    if settings.qa_model is not None and settings.reader_lm is not None:
+        raise ConfigError(
+            "--reader-lm reads what a searcher finds. Name --retriever and --index, or --retrieval bm25, instead of --qa-model."
+        )
+    if judgements_of(settings.questions, settings.qrels) and (settings.qa_model or settings.reader_lm):
+        raise ConfigError(
+            "Judged queries measure retrieval alone. Name --retriever and --index instead of --qa-model and --reader-lm."
+        )
     if settings.qa_model is None:
         kind.check(_search_inputs(settings))
 
@@ -74,8 +83,8 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     else:
         asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
     questions, hits, system = asked[: settings.limit], settings.hits, _system(settings)
-    qa = system if isinstance(system, QaModel) else None
-    searches = qa is None or qa.answerer.searcher is not None
+    qa = system if isinstance(system, Answering) else None
+    searches = not isinstance(system, QaModel) or system.answerer.searcher is not None
     scorers = fitting_scorers(questions, settings.scorer) if qa else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
@@ -96,7 +105,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
                 prediction = found.answers[0].text if found.answers else ""
                 predicted = Prediction(question=question.question, prediction=prediction)
                 predictions.write(json.dumps(predicted, ensure_ascii=False) + "\n")
-                read = min(len(found.hits), qa.answerer.reader_beam)
+                read = min(len(found.hits), qa.reads)
                 evidence.write(json.dumps(_evidence(question, read, found), ensure_ascii=False) + "\n")
                 result = judged(question, prediction, scorers)
                 _count_matches(result, counts)
@@ -122,9 +131,21 @@ def _search_inputs(settings: EvalSettings) -> SearchInputs:
     )
 
 
-def _system(settings: EvalSettings) -> QaModel | Searcher:
+def _system(settings: EvalSettings) -> Answering | Searcher:
     if settings.qa_model is None:
-        return searcher_type(settings.retrieval or "dense").start(_search_inputs(settings))
+        searcher = searcher_type(settings.retrieval or "dense").start(_search_inputs(settings))
+        if settings.reader_lm is None:
+            return searcher
+        options = ReadingOptions(
+            reading=settings.reading,
+            blocks=settings.reader_beam or ReadingOptions.blocks,
+            prompt=settings.prompt,
+            block_prompt=settings.block_prompt,
+            length=settings.reader_length,
+            answer_length=settings.answer_length,
+        )
+        search = TextSearch(searcher, searcher.corpus)
+        return ReadingModel.open(Path(settings.reader_lm), search, options, settings.device, settings.precision)
     return QaModel.open(
         settings.qa_model,
         blocks=settings.blocks,
@@ -137,13 +158,13 @@ def _system(settings: EvalSettings) -> QaModel | Searcher:
 
 
 def _answered(
-    system: QaModel | Searcher, questions: Sequence[Question], hits: int, batch_size: int
+    system: Answering | Searcher, questions: Sequence[Question], hits: int, batch_size: int
 ) -> Iterator[tuple[Question, AnsweredQuestion]]:
     """Yield each question with its best answer and its hits. A searcher alone gives hits and no answer."""
     for start in range(0, len(questions), batch_size):
         batch = questions[start : start + batch_size]
         texts = [question.question for question in batch]
-        if isinstance(system, QaModel):
+        if isinstance(system, Answering):
             yield from zip(batch, system.answer(texts, 1, k=hits, batch_size=batch_size), strict=True)
         else:
             for question, own in zip(batch, system.search(system.tokens(texts), hits), strict=True):

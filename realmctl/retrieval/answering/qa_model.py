@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Self
 from realmctl import log
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
-from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
@@ -54,8 +55,8 @@ class AnsweredQuestion:
         if not self.hits:
             return "no block was retrieved"
         return (
-            "beside the question the reader's input has no room for a text of the retrieved blocks, or they have none; "
-            "ask a shorter question"
+            "beside the question the reader's input has no room for a text of the retrieved blocks, or they have none, or the "
+            "language model wrote nothing; ask a shorter question"
         )
 
     def record(self) -> dict[str, object]:
@@ -67,7 +68,65 @@ class AnsweredQuestion:
         return f"no answer: {self.reason}" if self.reason else answers_text(self.answers)
 
 
-class QaModel(TextSearch):
+class Answering(TextSearch, ABC):
+    """What answers questions: blocks, what finds them, and what reads them.
+
+    reads: blocks read per question, at most.
+    """
+
+    reads: int
+
+    @abstractmethod
+    def tokens(self, questions: Sequence[str]) -> list[TokenIds]:
+        """Return the tokens of questions to search with."""
+
+    @abstractmethod
+    def read(
+        self, questions: Sequence[str], tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int
+    ) -> list[list[Answer]]:
+        """Return the `top` best answers with different texts to each question, best first; `hits` are its retrieved blocks."""
+
+    def ask(self, question: str, top: int = 3) -> AnsweredQuestion:
+        """Return the `top` best answers with different texts to a question.
+
+        Raises:
+            ConfigError: the question is empty, or `top` is below 1.
+
+        Examples:
+            >>> for answer in qa.ask("Who wrote it?", top=3).answers:
+            ...     print(answer.text, answer.score, answer.hit.probability)
+        """
+        return self.answer([question], top)[0]
+
+    def answer(
+        self, questions: Sequence[str], top: int = 3, *, k: int | None = None, batch_size: int = QUESTIONS_AT_ONCE
+    ) -> list[AnsweredQuestion]:
+        """Return the answers to each question, in the order of the questions.
+
+        Args:
+            questions: the questions.
+            top: answers to each, with different texts.
+            k: blocks retrieved for each; None for as many as are read.
+            batch_size: questions that are searched and read together.
+
+        Raises:
+            ConfigError: a question is empty, or `top` is below 1.
+        """
+        require_questions(questions, "top", top)
+        found: list[AnsweredQuestion] = []
+        for start in range(0, len(questions), batch_size):
+            batch = questions[start : start + batch_size]
+            tokens = self.tokens(batch)
+            hits: list[list[Hit]] = [[] for _ in batch]
+            if self._searcher is not None:
+                hits = self._searcher.search(tokens, k or self.reads)
+            answers = self.read(batch, tokens, hits, top)
+            for question, best, own in zip(batch, answers, hits, strict=True):
+                found.append(AnsweredQuestion(question, tuple(best), tuple(own)))
+        return found
+
+
+class QaModel(Answering):
     """A model made by `finetune`, which answers questions.
 
     It reads blocks found by dense search or BM25, or none (closed book).
@@ -80,7 +139,7 @@ class QaModel(TextSearch):
 
     def __init__(self, artifact: Artifact, answerer: Answerer, blocks: Corpus) -> None:
         super().__init__(answerer.searcher, blocks)
-        self.artifact, self.answerer = artifact, answerer
+        self.artifact, self.answerer, self.reads = artifact, answerer, answerer.reader_beam
 
     @classmethod
     def open(
@@ -138,44 +197,13 @@ class QaModel(TextSearch):
             other._searcher, other.answerer = searcher, self.answerer.with_searcher(searcher)
         return other
 
-    def ask(self, question: str, top: int = 3) -> AnsweredQuestion:
-        """Return the `top` best answers with different texts to a question.
+    def tokens(self, questions: Sequence[str]) -> list[TokenIds]:
+        return self.answerer.tokens(questions)
 
-        Raises:
-            ConfigError: the question is empty, or `top` is below 1.
-
-        Examples:
-            >>> for answer in qa.ask("Who wrote it?", top=3).answers:
-            ...     print(answer.text, answer.score, answer.hit.probability)
-        """
-        return self.answer([question], top)[0]
-
-    def answer(
-        self, questions: Sequence[str], top: int = 3, *, k: int | None = None, batch_size: int = QUESTIONS_AT_ONCE
-    ) -> list[AnsweredQuestion]:
-        """Return the answers to each question, in the order of the questions.
-
-        Args:
-            questions: the questions.
-            top: answers to each, with different texts.
-            k: blocks retrieved for each; None for as many as are read.
-            batch_size: questions that are searched and read together.
-
-        Raises:
-            ConfigError: a question is empty, or `top` is below 1.
-        """
-        require_questions(questions, "top", top)
-        found: list[AnsweredQuestion] = []
-        for start in range(0, len(questions), batch_size):
-            batch = questions[start : start + batch_size]
-            tokens = self.answerer.tokens(batch)
-            hits: list[list[Hit]] = [[] for _ in batch]
-            if self._searcher is not None:
-                hits = self._searcher.search(tokens, k or self.answerer.reader_beam)
-            answers = self.answerer.answer(tokens, hits, top)
-            for question, best, own in zip(batch, answers, hits, strict=True):
-                found.append(AnsweredQuestion(question, tuple(best), tuple(own)))
-        return found
+    def read(
+        self, questions: Sequence[str], tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int
+    ) -> list[list[Answer]]:
+        return self.answerer.answer(tokens, hits, top)
 
     def __repr__(self) -> str:
         return f"<qa-model over {len(self.blocks)} blocks at {self.artifact.path}>"

@@ -18,7 +18,28 @@ def judgements_of(questions: Path | None, qrels: Path | None) -> Path | None:
     return questions if qrels is None and questions is not None and is_beir(Path(questions)) else qrels
 
 
-class EvalSettings(Settings):
+class LmReaderSettings(Settings):
+    """A language model that reads."""
+
+    reader_lm: str | None = source(
+        "Language model that reads blocks in place of realmctl's own reader: a folder or a hub id, of GPT-2's kind (causal) or of T5's.",
+        default=None,
+        hub=True,
+    )
+    block_prompt: str | None = setting(
+        "With --reader-lm: text before what is read with a block, with {title} and {block}. The null document has none. Default: the title, the "
+        "block on a new line, and an empty line.",
+        default=None,
+    )
+    reader_length: int = setting(
+        "With --reader-lm: longest input, in tokens of the language model. A block is cut at its end.",
+        default=512,
+        at_least=16,
+        at_most=131_072,
+    )
+
+
+class EvalSettings(LmReaderSettings):
     """What is evaluated, a fine-tuned model or a searcher alone, on which questions, and how."""
 
     qa_model: Artifact | None = reads(
@@ -26,6 +47,7 @@ class EvalSettings(Settings):
         help="Fine-tuned model to evaluate.",
         replaced_by=lambda given: bool(
             given.get("retrieval")
+            or given.get("reader_lm")
             or judgements_of(given.get("questions"), given.get("qrels"))
             or (given.get("retriever") and given.get("index"))
         ),
@@ -57,7 +79,20 @@ class EvalSettings(Settings):
     scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto")
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
-    reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None, at_least=1)
+    reader_beam: int | None = setting(
+        "Blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.", default=None, at_least=1
+    )
+    reading: Literal["mixed", "together"] = setting(
+        "With --reader-lm: mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
+        default="mixed",
+    )
+    prompt: str | None = setting(
+        "With --reader-lm: text with {question} at the question's place, after the block. Default: as in lm-finetune.",
+        default=None,
+    )
+    answer_length: int = setting(
+        "With --reader-lm: longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512
+    )
     hits: int = setting(
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
         default=100,

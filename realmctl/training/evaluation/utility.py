@@ -47,6 +47,9 @@ def eval_utility(settings: UtilitySettings) -> dict[str, object]:
             device=settings.device,
             precision=settings.precision,
             marginal="token",
+            reader_lm=settings.reader_lm,
+            block_prompt=settings.block_prompt,
+            reader_length=settings.reader_length,
         ),
         Retriever.load(retriever.path),
         IndexInUse(index, str(pick_device(settings.device))),
@@ -82,7 +85,9 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
             for part in objective.parts(spans, rng):
                 with autocast(where, objective.settings.precision):
                     loss, comparison = objective.compare(part)
-                    require_finite_scores(loss, f"the reader {objective.settings.encoder}")
+                    require_finite_scores(
+                        loss, f"the reader {objective.settings.encoder or objective.settings.reader_lm}"
+                    )
                     worth = objective.utility_sums(*comparison)
                 blocks.add_compared(
                     [query.targets for query in part.asked.queries], part.rows_BN, objective.corpus, *comparison

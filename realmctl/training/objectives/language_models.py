@@ -17,20 +17,21 @@ from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, writing
 from realmctl.artifacts.description import QA_MODEL, write_description
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError
 from realmctl.log import warn
+from realmctl.models.inputs import TokenSequence
 from realmctl.models.lm.files import load_language_model, save_language_model
+from realmctl.models.lm.known import reader_of
 from realmctl.models.lm.model import LanguageModel, SourceTargetBatch
 from realmctl.models.lm.prompts import (
-    SENTINELS,
+    BlockPrompt,
     answer_ids,
     check_positions,
     check_prompt,
     default_prompt,
     prompt_ids,
-    sentinel_ids,
-    span_texts,
 )
+from realmctl.models.lm.reading import ReadingLimits
 from realmctl.models.precision import seed_everything
 from realmctl.questions.questions import Question, read_questions
 from realmctl.retrieval.answering.generative import PART, GenerativeDescription
@@ -42,12 +43,14 @@ from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import LmFinetuneSettings, LmInitSettings, TrainSettings
 
-Pair = tuple[list[int], list[int]]
+Pair = tuple[TokenSequence, TokenSequence]
 """Tokens of a source and of a target."""
 
 
 class PairSource(Protocol):
-    """The texts that a language model is trained on."""
+    """The texts that a language model is trained on. ended: whether the end-of-text token is added to every target."""
+
+    ended: bool
 
     def __len__(self) -> int: ...
 
@@ -71,7 +74,7 @@ class LanguageModelObjective(SelfContained):
         drawn = [self.pairs.draw(int(number), rng) for number in self.order.batch(step)]
         size = self.settings.at_once
         parts = [drawn[start : start + size] for start in range(0, len(drawn), size)]
-        batches = [self.model.batch(*map(list, zip(*part, strict=True))) for part in parts]
+        batches = [self.model.batch(*map(list, zip(*part, strict=True)), ended=self.pairs.ended) for part in parts]
         wanted = sum(batch.wanted for batch in batches)
         return [(batch, wanted) for batch in batches]
 
@@ -87,6 +90,8 @@ class ClosedBookPairs:
 
     Regular expressions and answers of more than `answer_length` tokens are left out. Raises ConfigError when none is left.
     """
+
+    ended = True
 
     def __init__(
         self,
@@ -120,19 +125,18 @@ class ClosedBookPairs:
 
 
 class SalientSpanPairs:
-    """Tagged sentences in T5's format: one salient span becomes `<extra_id_0>`, and the target is the span between sentinels.
+    """Tagged sentences, each with one salient span hidden, which is drawn anew at each step: T5 writes it between sentinels, and a causal model
+    goes on with it where its sentence breaks off.
 
-    The span is drawn anew at each step. Raises InputError for a model without sentinels, such as GPT-2.
+    Raises InputError for a sequence-to-sequence model without T5's sentinels, such as a BART.
     """
 
+    ended = False  # a causal model's sentence does not end with its span, and T5's target has its end already
+
     def __init__(self, model: LanguageModel, queries: TaggedQueries, length: int) -> None:
-        if (sentinels := sentinel_ids(model)) is None:
-            raise InputError(
-                "lm-init hides spans in T5's format, which needs a sequence-to-sequence model whose tokenizer has the "
-                f"sentinels {' and '.join(SENTINELS)}. This model has not. Fine-tune it without lm-init, or use a T5."
-            )
-        self.model, self.records, self.length = model, queries.records, length
-        self.hidden_id, self.count = sentinels[0], len(queries)
+        self.reader = reader_of(model, BlockPrompt(), ReadingLimits(length, length - 2))
+        self.reader.require_pairs()
+        self.records, self.count = queries.records, len(queries)
 
     def __len__(self) -> int:
         return self.count
@@ -141,13 +145,12 @@ class SalientSpanPairs:
         """Sentence `number`; the source is cut to the room around the hidden span."""
         record = self.records[number]
         start, end = record["spans"][int(rng.integers(len(record["spans"])))][:2]
-        source, target = map(self.model.ids, span_texts(HiddenText.of(record["text"], start, end)))
-        first = max(0, source.index(self.hidden_id) - self.length + 2)
-        return source[first : first + self.length - 1], target
+        source, target = self.reader.pair(HiddenText.of(record["text"], start, end))
+        return self.reader.input((), source), target
 
 
 def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:
-    """Pre-train a T5 to write hidden salient spans, and write the model. Returns metrics."""
+    """Pre-train a language model to write hidden salient spans, and write the model. Returns metrics."""
     model = load_language_model(Path(settings.lm), settings.dropout)
     check_positions(model, settings.length, "--length")
     seed_everything(settings.seed)

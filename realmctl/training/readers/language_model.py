@@ -36,10 +36,11 @@ class LanguageModelReader(PretrainReader):
     def __init__(self, settings: PretrainSettings, queries: TaggedQueries | Passages, corpus: Corpus) -> None:
         self.module = load_reader(
             Path(str(settings.reader_lm)),
-            BlockPrompt(*([] if settings.block_prompt is None else [settings.block_prompt])),
+            BlockPrompt.named(settings.block_prompt),
             ReadingLimits(settings.reader_length, settings.target_length),
             settings.dropout,
         )
+        self.module.require_pairs()
         self.queries, self.corpus = queries, corpus
 
     def hidden(self, query: Query) -> int:
