@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel
 
 from realmctl.models.inputs import TokenSequence
 
@@ -160,7 +160,7 @@ class LanguageModel(nn.Module):
         return filled(rows, self.special.pad, left), filled(ones, 0, left)
 
 
-class _Mixture(LogitsProcessor):
+class _Mixture:
     """The mixture of the next token's distributions of all rows, for each of them."""
 
     def __init__(self, log_weight_R: Tensor) -> None:
