@@ -726,6 +726,13 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         "Whether the reader learns. frozen: the retriever alone does. Default: trained; with --reader-lm frozen.",
         default=None,
     )
+    reader_cache: float = runtime(
+        "With a frozen causal --reader-lm: memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again. "
+        "0: they are kept within a micro-batch.",
+        default=0.0,
+        at_least=0,
+        at_most=1e5,
+    )
     recall_questions: Path | None = source(
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
         default=None,
@@ -936,6 +943,10 @@ class FinetuneSettings(TrainSettings):
         """The encoder that the reader starts from: `encoder`, or else the model's reader; None with `bert`."""
         if self.encoder or self.bert or self.model is None:
             return self.encoder
+        if "reader" not in self.model.manifest.parts:
+            raise ConfigError(
+                f"{self.model} was pre-trained with --reader-lm and holds no encoder. Name one with --encoder or --bert."
+            )
         return self.model.part("reader")
 
     @property

@@ -9,6 +9,7 @@ Legend: see `reading.py`. P blocks of a group, S tokens after the block, T = M m
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import torch
@@ -35,6 +36,40 @@ TOKENS_AT_ONCE = 1 << 14
 """Tokens of blocks whose keys and values are held at a time."""
 
 
+States = list[tuple[Tensor, Tensor]]
+"""Keys and values of each layer: [P, heads, L, width] of a group, [heads, L, width] of one block."""
+
+
+class KeptStates:
+    """Keys and values of the blocks that were read last, at most `budget` bytes between two calls of `trim`."""
+
+    def __init__(self) -> None:
+        self.budget, self.nbytes = 0.0, 0
+        self._states: OrderedDict[tuple[int, ...], States] = OrderedDict()
+
+    def __contains__(self, block: tuple[int, ...]) -> bool:
+        return block in self._states
+
+    def add(self, block: tuple[int, ...], states: States) -> None:
+        self._states[block] = [(keys.clone(), values.clone()) for keys, values in states]
+        self.nbytes += _nbytes(states)
+
+    def get(self, block: tuple[int, ...]) -> States | None:
+        """Return the states of a block, which is then the last that was read. None for one that is not kept."""
+        if block in self._states:
+            self._states.move_to_end(block)
+        return self._states.get(block)
+
+    def trim(self) -> None:
+        """Forget the blocks that were read longest ago, until the others fit."""
+        while self.nbytes > self.budget:
+            self.nbytes -= _nbytes(self._states.popitem(last=False)[1])
+
+
+def _nbytes(states: States) -> int:
+    return sum(keys.nbytes + values.nbytes for keys, values in states)
+
+
 class CausalReader(LmReader):
     """GPT-2's kind. Raises InputError for a model that sees what follows a token, such as a BERT."""
 
@@ -43,6 +78,7 @@ class CausalReader(LmReader):
     def __init__(self, model: LanguageModel, prompt: BlockPrompt, limits: ReadingLimits) -> None:
         super().__init__(model, prompt, limits)
         _require_causal(model)
+        self.kept = KeptStates()
         accepted = inspect.signature(model.net.forward).parameters
         layers = DynamicCache(config=model.net.config).layers
         self.reuses_blocks = (
@@ -85,7 +121,7 @@ class CausalReader(LmReader):
         width = max(len(row.target) for row in rows)
         for group in groups([len(block) for block in blocks], TOKENS_AT_ONCE):
             place_of = {blocks[place]: number for number, place in enumerate(group)}
-            past, mask_PL = self._states([(self.model.special.start, *block)[:-1] for block in place_of])
+            past, mask_PL = self._kept_states([(self.model.special.start, *block)[:-1] for block in place_of])
             mine = [number for number, row in enumerate(rows) if row.block in place_of]
             lengths = [1 + len(rows[number].source) + len(rows[number].target) for number in mine]
             most = max(1, LOGITS_AT_ONCE // (self.model.net.config.vocab_size * (width + 1))) * max(lengths)
@@ -96,7 +132,32 @@ class CausalReader(LmReader):
                 order += numbers
         return torch.cat(found)[torch.tensor(order).argsort().to(self._device)]
 
-    def _states(self, prefixes: Sequence[tuple[int, ...]]) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    def _kept_states(self, prefixes: Sequence[tuple[int, ...]]) -> tuple[States, Tensor]:
+        """What `_states` gives. Those of earlier calls are not computed again, as long as they are kept."""
+        if not self.kept.budget or torch.is_grad_enabled():
+            return self._states(prefixes)
+        if missing := [prefix for prefix in prefixes if prefix and prefix not in self.kept]:
+            past, _ = self._states(missing)
+            for row, prefix in enumerate(missing):
+                own = [(keys[row, :, -len(prefix) :], values[row, :, -len(prefix) :]) for keys, values in past]
+                self.kept.add(prefix, own)
+        length = max(map(len, prefixes))
+        found = [self.kept.get(prefix) for prefix in prefixes]
+        self.kept.trim()
+        if not length:
+            return self._states(prefixes)
+        layers = next(len(one) for one in found if one)
+        shape = next(one for one in found if one)[0][0]
+        empty = [(shape[:, :0], shape[:, :0])] * layers
+
+        def stacked(layer: int, part: int) -> Tensor:
+            own = [(one or empty)[layer][part] for one in found]
+            return torch.stack([F.pad(tensor, (0, 0, length - tensor.shape[1], 0)) for tensor in own])
+
+        _, mask_PL = self.model.padded(prefixes, left=True)
+        return [(stacked(layer, 0), stacked(layer, 1)) for layer in range(layers)], mask_PL.to(self._device)
+
+    def _states(self, prefixes: Sequence[tuple[int, ...]]) -> tuple[States, Tensor]:
         """Keys and values of each layer for texts that stand first, and a mask of their tokens, int64 [P, L]."""
         ids_PL, mask_PL = (tensor.to(self._device) for tensor in self.model.padded(prefixes, left=True))
         if not ids_PL.shape[1]:
@@ -114,7 +175,7 @@ class CausalReader(LmReader):
 
     def _after(
         self,
-        past: Sequence[tuple[Tensor, Tensor]],
+        past: States,
         mask_PL: Tensor,
         place_of: dict[tuple[int, ...], int],
         rows: Sequence[Row],

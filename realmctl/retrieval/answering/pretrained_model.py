@@ -89,9 +89,9 @@ class PretrainedModel(TextSearch):
         >>> model.fill_mask("The capital of [MASK] is Paris.").with_retrieval[0].wordpiece
     """
 
-    def __init__(self, artifact: Artifact, searcher: DenseSearcher, reader: Reader) -> None:
+    def __init__(self, artifact: Artifact, searcher: DenseSearcher, reader: Reader | None) -> None:
         super().__init__(searcher, searcher.corpus)
-        self.artifact, self.dense, self.reader = artifact, searcher, reader
+        self.artifact, self.dense, self._reader = artifact, searcher, reader
         self.retriever = LoadedRetriever(artifact.part("retriever"), searcher.retriever, searcher.precision)
         self.index = LoadedIndex(searcher.made_of[1], searcher.index)
 
@@ -127,7 +127,18 @@ class PretrainedModel(TextSearch):
         searcher = DenseSearcher(
             artifact.part("retriever"), other or artifact.part("index"), held, device, precision, opener
         )
-        return cls(artifact, searcher, Reader.load(artifact.part("reader").path).to(searcher.device))
+        fills_masks = "reader" in artifact.manifest.parts
+        reader = Reader.load(artifact.part("reader").path).to(searcher.device) if fills_masks else None
+        return cls(artifact, searcher, reader)
+
+    @property
+    def reader(self) -> Reader:
+        """What fills masks. Raises ConfigError for a model that was pre-trained with a language model as its reader."""
+        if self._reader is None:
+            raise ConfigError(
+                f"{self.artifact} was pre-trained with --reader-lm and fills no masks. Ask it with `ask --reader-lm`, or search it."
+            )
+        return self._reader
 
     def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
         """Return the same model over other blocks. Both share their weights in memory; see `Searcher.over`."""

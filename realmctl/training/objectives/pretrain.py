@@ -234,7 +234,8 @@ class PretrainObjective:
         """
         present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(self._device, non_blocking=True)
         score_BN = self._scores(part)  # f(x, z)
-        log_prob_BNM, hidden_BM = self.reader.read(part.asked, part.rows_BN)  # log p(y_m|z,x)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.settings.reader_is_trained):
+            log_prob_BNM, hidden_BM = self.reader.read(part.asked, part.rows_BN)  # log p(y_m|z,x)
         loss = self._objective(score_BN, log_prob_BNM, hidden_BM, present_BN, part.normaliser)
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
         if not self.settings.null_document:

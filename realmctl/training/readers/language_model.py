@@ -15,6 +15,7 @@ from torch import Tensor
 from realmctl.artifacts import Writer, writing
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.inputs import QueryBatch
+from realmctl.models.lm.causal import CausalReader
 from realmctl.models.lm.files import save_language_model
 from realmctl.models.lm.known import load_reader
 from realmctl.models.lm.prompts import BlockPrompt
@@ -41,6 +42,8 @@ class LanguageModelReader(PretrainReader):
             settings.dropout,
         )
         self.module.require_pairs()
+        if isinstance(self.module, CausalReader) and not settings.reader_is_trained:
+            self.module.kept.budget = settings.reader_cache * 1e9
         self.queries, self.corpus = queries, corpus
 
     def hidden(self, query: Query) -> int:

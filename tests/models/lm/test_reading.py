@@ -97,6 +97,28 @@ def test_each_block_is_computed_once(folders, monkeypatch):
     assert len(seen) == len(set(seen)) == 4  # three blocks and the null document
 
 
+def test_kept_blocks_are_not_computed_again_and_stay_within_their_memory(folders, monkeypatch):
+    plain, keeping, seen = reader_of(folders["llama"]), reader_of(folders["llama"]), []
+    states = keeping._states
+    monkeypatch.setattr(keeping, "_states", lambda prefixes: seen.extend(p for p in prefixes if p) or states(prefixes))
+    of_a_token = 2 * 2 * 8 * 4  # keys and values, two heads of eight numbers in float32, one layer
+    length = sum(len(keeping._block_tokens(block)[1]) for block in BLOCKS) + 3 * len(
+        ids("Ada\n\n\n")
+    )  # with the start, without the last
+    keeping.kept.budget = of_a_token * length
+    with torch.no_grad():
+        for _ in range(2):
+            for place_BN in (PLACE_BN, PLACE_BN[:, ::-1].copy()):
+                found, expected = (reader.log_prob(TEXTS, BLOCKS, place_BN)[0] for reader in (keeping, plain))
+                assert torch.allclose(found, expected, atol=1e-4)
+        assert len(seen) == 3 and keeping.kept.nbytes == keeping.kept.budget
+        keeping.kept.budget /= 2
+        keeping.log_prob(TEXTS, BLOCKS, PLACE_BN)
+        assert 0 < keeping.kept.nbytes <= keeping.kept.budget
+        keeping.log_prob(TEXTS, BLOCKS, PLACE_BN)
+        assert len(seen) > 3
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_row_that_is_too_long_loses_the_end_of_its_block(name, folders):
     long = Passage("Eva", "Nothing. " * 60)

@@ -8,13 +8,15 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from realmctl.errors import ConfigError
+from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
+from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 from realmctl.retrieval.search.candidates import NULL
 from realmctl.training.checkpoint import module_tensors
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings import PretrainSettings
-from tests.fixtures.chain import metrics_of, pretrain
+from tests.fixtures.chain import finetune, metrics_of, pretrain
 from tests.fixtures.language_models import byte_tokenizer, make_gpt2, make_t5
 
 
@@ -162,6 +164,12 @@ def test_options_that_contradict_each_other_are_refused(chain, given, flag):
         pretrain(chain, **given).check()
 
 
+def test_a_masked_reader_may_be_frozen_too(chain, tmp_path):
+    model = pretrain(chain, reader="frozen", steps=1, batch_size=2).make(tmp_path / "model")
+    start, kept = (Reader.load(one.path).state_dict() for one in (chain.encoder, model.part("reader")))
+    assert all(torch.equal(start[name], tensor) for name, tensor in kept.items())
+
+
 def test_the_null_document_is_the_prompt_without_a_block(chain, folders):
     objective = objective_of(chain, folders["make_gpt2"])
     [part] = objective.draw(0)
@@ -176,6 +184,12 @@ def test_pretrain_with_a_frozen_causal_model(chain, folders, tmp_path):
         tmp_path / "model"
     )
     assert sorted(model.manifest.parts) == ["index", "retriever"]
+    opened = PretrainedModel.open(model, blocks=chain.blocks)
+    assert opened.search("Ada Lorn", 3)
+    with pytest.raises(ConfigError, match="--reader-lm"):
+        opened.fill_mask("Ada was born in [MASK].")
+    with pytest.raises(ConfigError, match="--encoder"):
+        _ = finetune(chain, model).start
     lines = metrics_of(model)
     assert len(lines) == 6 and all(0 <= line["cut_blocks"] <= 1 and line["grad_norm"] > 0 for line in lines)
     before, after = Retriever.load(chain.retriever.path), Retriever.load(model.part("retriever").path)
