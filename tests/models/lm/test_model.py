@@ -21,6 +21,8 @@ def model(request, tmp_path):
 
 
 class Fixed:
+    ended = True
+
     def __init__(self, pairs):
         self.pairs = pairs
 
