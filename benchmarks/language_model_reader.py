@@ -1,6 +1,6 @@
 """Time the reader's part of a step with a language model of GPT-2's shape: log p(y|z,x) of all candidates, by realmctl and by a plain loop.
 
-    python benchmarks/language_model_reader.py [--queries 4] [--blocks 12] [--rounds 3]
+    python benchmarks/language_model_reader.py [--queries 2] [--blocks 8] [--rounds 3]
 
 The peer is what people write with transformers: each prompt with its target through the model, with labels, one row at a time; or all rows in one
 padded batch. Both sides have the same random weights of 12 layers and 768 hidden numbers (GPT-2's), frozen, on one thread, in float32. Their log-likelihoods
@@ -33,8 +33,8 @@ CANDIDATES, BLOCK, SENTENCE, SPAN = 8, 200, 40, 6
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--queries", type=int, default=4)
-    parser.add_argument("--blocks", type=int, default=12)
+    parser.add_argument("--queries", type=int, default=2)
+    parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
