@@ -67,7 +67,6 @@ def test_a_file_larger_than_its_limit_is_not_read(tmp_path):
         read_small(tmp_path / "a", limit=3)
 
 
-@pytest.mark.timeout(20)
 def test_only_regular_files_are_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")

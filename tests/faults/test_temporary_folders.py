@@ -44,7 +44,7 @@ def child(act: str) -> subprocess.Popen[bytes]:
 
 def test_the_folder_of_a_killed_run_is_removed_by_the_next_run(temporary, tmp_path):
     run = child("os.kill(os.getpid(), signal.SIGKILL)")
-    run.communicate(timeout=60)
+    run.communicate(timeout=300)
     assert run.returncode == -signal.SIGKILL and len(list(temporary.glob("realmctl-*"))) >= 1
     Plain().make(tmp_path / "plain")
     assert list(temporary.iterdir()) == []
@@ -72,7 +72,7 @@ def test_the_folder_of_a_living_run_is_left_alone(temporary):
         assert own not in before
     assert sorted(temporary.iterdir()) == before and len(before) == 2
     run.kill()
-    run.communicate(timeout=60)
+    run.communicate(timeout=300)
 
 
 def test_foreign_names_and_links_are_left_alone(temporary, tmp_path):

@@ -157,7 +157,7 @@ def test_a_hub_id_that_cannot_be_had_is_one_paragraph(tmp_path, environment):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert run.stdout.count("\n") == 1
     assert "--bert no-one/no-model: there is no such folder here" in run.stdout

@@ -154,7 +154,6 @@ def put_socket(path: Path) -> None:
         bound.bind(os.path.relpath(path))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("put", [put_pipe, put_device, put_link, put_socket, Path.mkdir])
 @pytest.mark.parametrize("name", ["text.txt", "foreign", MANIFEST, "deep/er/copy.bin"])
 def test_what_is_no_regular_file_is_refused_at_once(small, plain, put, name):
@@ -169,7 +168,6 @@ def test_what_is_no_regular_file_is_refused_at_once(small, plain, put, name):
     assert code == 0 and "damaged" in out
 
 
-@pytest.mark.timeout(20)
 def test_a_folder_with_a_pipe_or_device_for_a_manifest_holds_a_series(tmp_path):
     for number, put in enumerate((put_pipe, put_device)):
         (tmp_path / str(number)).mkdir()

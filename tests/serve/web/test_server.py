@@ -118,7 +118,7 @@ def call(address, method, path, body=None):
         method=method,
         headers={"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
     )
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=300) as reply:
         return json.load(reply)
 
 

