@@ -36,6 +36,12 @@ def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain,
     assert EvalRun(measures=ANSWERED, **files).make(tmp_path / "again").metrics == found
 
 
+def test_blocks_are_not_read_where_a_file_judges(chain: Chain, ranking: Artifact, tmp_path):
+    (tmp_path / "qrels").write_text("q1 0 a 1\n")
+    stage = EvalRun(ranking=ranking, blocks=chain.blocks, qrels=tmp_path / "qrels")
+    assert stage.inputs().keys() == {"ranking"}
+
+
 def test_documents_hold_what_one_of_their_blocks_holds(tmp_path, chain: Chain):
     inputs = {"blocks": chain.blocks, "questions": chain.questions}
     documents = Rank(blocks=chain.blocks, queries=chain.questions, method="bm25", unit="document", top=1).make(
