@@ -31,7 +31,8 @@ def start_of(chain, **values):
 def test_the_means_are_those_of_the_objective_over_every_span(chain, tmp_path):
     measured = start_of(chain, candidates=4, batch_size=7).make(tmp_path / "u").metrics
     objective = objective_of(chain)
-    objective.reader.load_state_dict({k: v / 3 for k, v in objective.reader.state_dict().items()})
+    module = objective.reader.module
+    module.load_state_dict({k: v / 3 for k, v in module.state_dict().items()})
     sums, hidden, log_prob = dict.fromkeys(("retrieval_utility", "top_1_utility", "null_share"), 0.0), 0, 0.0
     with torch.no_grad():
         for span in range(len(objective.queries.spans)):
@@ -54,7 +55,8 @@ def test_it_says_which_blocks_tell_the_answer(chain, tmp_path):
     """One span at a time, from the texts' wordpieces and the reader's own probabilities."""
     measured = start_of(chain, candidates=4, batch_size=7).make(tmp_path / "u").metrics
     objective = objective_of(chain)
-    objective.reader.load_state_dict({k: v / 3 for k, v in objective.reader.state_dict().items()})
+    module = objective.reader.module
+    module.load_state_dict({k: v / 3 for k, v in module.state_dict().items()})
     gains, labels, firsts, favourites = [], [], [], []
     with torch.no_grad():
         for span in range(len(objective.queries.spans)):
@@ -84,7 +86,8 @@ def test_the_utility_of_own_told_and_random_blocks(chain, tmp_path):
     """The own and the told block span by span; a random block differs in nothing but the draw."""
     measured = start_of(chain, candidates=4, batch_size=7).make(tmp_path / "u").metrics
     objective = objective_of(chain)
-    objective.reader.load_state_dict({k: v / 3 for k, v in objective.reader.state_dict().items()})
+    module = objective.reader.module
+    module.load_state_dict({k: v / 3 for k, v in module.state_dict().items()})
     corpus, gains = objective.corpus, {"own": [], "told": []}
     with torch.no_grad():
         for span in range(len(objective.queries.spans)):
@@ -99,7 +102,7 @@ def test_the_utility_of_own_told_and_random_blocks(chain, tmp_path):
             needle = " ".join(map(str, query.targets))
             telling = [row for row in best if f" {needle} " in f" {' '.join(map(str, corpus.tokens(row)))} "]
             for kind, row in (("own", own), *((("told", telling[0]),) if telling else ())):
-                log_prob = objective.read(part, np.array([[-1, row]]))[0, :, : len(query.targets)]
+                log_prob = objective.reader.read(part.asked, np.array([[-1, row]]))[0][0, :, : len(query.targets)]
                 gains[kind] += (log_prob[1] - log_prob[0]).tolist()
             gains.setdefault("queries", []).extend([1] * bool(telling))
     assert measured["told_queries"] == len(gains["queries"]) > 0
