@@ -116,7 +116,8 @@ class Results:
         return np.array([record["ndcg"] for _, record in sorted(self._rows[place][row].items())])
 
     def records(self, place: Place, row: Row) -> list[dict[str, Any]]:
-        return [record for _, record in sorted(self._rows[place][row].items())]
+        """Of one arm and search, by rising seed."""
+        return [record for _, record in sorted(self._rows[place].get(row, {}).items())]
 
     def minutes(self, place: tuple[str, str, str], row: tuple[str, str]) -> float:
         """Mean processor minutes of the training, the largest of the records: a second search finds the retriever made."""
@@ -214,10 +215,11 @@ def targets(results: Results, row: Row) -> list[str]:
 def draw(results: Results, path: Path) -> None:
     """Gains with their intervals, a panel for each domain."""
     places = results.places
-    figure = Figure(figsize=(3.2 * max(1, len(places)), 2.6), layout="constrained")
-    axes: Sequence[Any] = figure.subplots(1, len(places), squeeze=False)[0]
-    for axis, place in zip(axes, places, strict=True):
-        rows = [row for row in results.rows(place) if row != ("encoder", "dense")]
+    shown = [[row for row in results.rows(place) if row != ("encoder", "dense")] for place in places]
+    heights = [1 + len(rows) for rows in shown]
+    figure = Figure(figsize=(9, 0.5 + 0.22 * sum(heights)), layout="constrained")
+    axes: Sequence[Any] = figure.subplots(len(places), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    for axis, place, rows in zip(axes, places, shown, strict=True):
         for number, row in enumerate(reversed(rows)):
             gain = results.gain(place, row, ("encoder", "dense"))
             color = COLORS[row[1]]
@@ -227,8 +229,8 @@ def draw(results: Results, path: Path) -> None:
         axis.set_yticks(
             range(len(rows)), [f"{NAMES[arm].split(' (')[0]}, {SEARCHES[search]}" for arm, search in reversed(rows)]
         )
-        axis.set_title(f"{place[1]}, {place[2]}")
-        axis.set_xlabel("nDCG@10 minus the encoder's")
+        axis.set_title(f"{place[1]}, {place[2]}", loc="left")
+    axes[-1].set_xlabel("nDCG@10 minus the encoder's")
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE):
         figure.savefig(path, metadata={"Date": None})
@@ -238,19 +240,12 @@ def cloze_gains(results: Results) -> list[tuple[float, float, str]]:
     """(gain in cloze recall, gain in nDCG@10, name) of every trained run whose cloze recall was measured with queries as long as questions."""
     found = []
     for place in results.places:
-        for arm, search in results.rows(place):
-            if arm == "encoder" or search != "dense":
-                continue
-            start = results.values(place, ("encoder", "dense"))[0]
-            for record in results.records(place, (arm, search)):
-                if "gain" in record["cloze"]:
-                    found.append(
-                        (
-                            record["cloze"]["gain"],
-                            float(np.mean(record["ndcg"] - start)),
-                            f"{place[1]} {place[2]}, {NAMES[arm]}",
-                        )
-                    )
+        start = results.values(place, ("encoder", "dense"))[0]
+        for arm in NAMES:
+            dense = {record["seed"]: record for record in results.records(place, (arm, "dense"))}
+            for record in results.records(place, (arm, "chosen")) if arm != "encoder" else ():
+                won = float(np.mean(dense[record["seed"]]["ndcg"] - start))
+                found.append((float(record["cloze"]["gain"]), won, f"{place[1]} {place[2]}, {NAMES[arm]}"))
     return found
 
 
