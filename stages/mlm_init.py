@@ -17,6 +17,7 @@ class MlmInit(MlmSettings, TrainingStage):
 
     makes = "encoder"
     headline = ("loss", "accuracy", "seconds_per_step")
+    version = 2  # 2: a random wordpiece is never a special token
 
     def check(self) -> None:
         if self.steps == 0 and self.head_init != "ridge":

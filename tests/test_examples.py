@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import open_artifact, verify
+from tests.fixtures import families
 from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
@@ -88,6 +89,42 @@ def test_reproduction_script(script: str, world: Path, tmp_path: Path) -> None:
     verify(scores)
     assert scores.metrics["questions"] == 50
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.slow
+def test_crosslingual_script(tmp_path: Path) -> None:
+    """Sentences in Korean, knowledge in German, a tiny XLM-R."""
+    rivers = {
+        "서울": ("한강", "Seoul", "Han"),
+        "부산": ("낙동강", "Busan", "Nakdong"),
+        "대구": ("금호강", "Daegu", "Geumho"),
+    }
+    corpora = {"ko": [], "de": []}
+    for number, (city, (river, name, stream)) in enumerate(rivers.items(), 1):
+        corpora["ko"].append(f"{city}은 {river}을 끼고 있다. {city}은 199{number}년에 시가 되었다.")
+        corpora["de"].append(f"{name} liegt am Fluss {stream}. {name} wurde am 3. Mai 199{number} z. B. Stadt.")
+    for language, texts in corpora.items():
+        titles = list(rivers) if language == "ko" else [name for _, name, _ in rivers.values()]
+        lines = [
+            json.dumps({"id": title, "title": title, "text": text}) for title, text in zip(titles, texts, strict=True)
+        ]
+        (tmp_path / f"{language}.jsonl").write_text("\n".join(lines))
+    asked = [
+        {"question": f"{city}은 어느 해에 시가 되었나?", "answer": [f"199{n}"]} for n, city in enumerate(rivers, 1)
+    ]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    encoder = families.write("xlm-roberta", tmp_path / "xlm-r", max_position_embeddings=350)
+    sizes = {
+        "BERT": str(encoder),
+        "RETRIEVER": "ict",
+        "TOKENIZER": str(encoder),
+        "TRAIN": "questions.jsonl",
+        "MAX_WORDPIECES": "96",
+    }
+    run_script("crosslingual.sh", ["ko.jsonl", "ko", "de.jsonl", "de", "w"], tmp_path, **sizes)
+    made = {name: open_artifact(tmp_path / "w" / name) for name in ("sentences", "blocks", "spans", "scores")}
+    assert [made[name].metrics["language"] for name in ("sentences", "blocks")] == ["ko", "de"]
+    assert made["spans"].metrics["spans_DATE"] == 3 and made["scores"].metrics["questions"] == 3
 
 
 @pytest.mark.slow

@@ -35,6 +35,8 @@ from realmctl.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
+WARNED_UNKNOWN = 0.02
+"""Share of unknown wordpieces above which a warning is given."""
 TRIAL_SECONDS = 3.0
 TRIAL_CHARS = 2**22
 """A trial reads the first documents, for so long or so many characters."""
@@ -117,9 +119,17 @@ def chunk_corpus(
         raise InputError(
             f"{', '.join(map(str, corpus))}: none of its {pages.pages} pages holds text to keep. Name a corpus with articles."
         )
+    tokens = np.load(out.path / "tokens.npy", mmap_mode="r", allow_pickle=False)
+    unknown = int(np.count_nonzero(tokens == words.unk))
+    if unknown > WARNED_UNKNOWN * len(tokens):
+        warn(
+            f"{unknown} of {len(tokens)} wordpieces are {words.names[1]}: {tokenizer} lacks characters of this text. Use the tokenizer of an "
+            "encoder that knows the language, or train one (train:30522)."
+        )
     return {
         "pages": pages.pages,
         "language": settings.language,
+        "unknown_wordpieces": unknown,
         "bad_files": len(files.bad),
         "dropped": dict(sorted(pages.dropped.items())),
         **dict(sorted(counts.items())),

@@ -46,7 +46,7 @@ LEADING = re.compile(r"\((?=[ ,;:،؛])(?: *[,;:،؛](?= ))* *")
 LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
 WIDE_EMPTY = re.compile("（[ 、，；：,;:/–-]*）")
 WIDE_LOOSE = re.compile("(?<=（)[ 、，；：]+| (?=[、。，；：）」』])|(?<=[、，])[ 、，]*[、，](?=.)")
-DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
+DOUBLED = (("。。", "。"), (",)", ")"), (";)", ")"), (",,", ","))
 
 
 ENGLISH_WIKIPEDIA = Namespaces()

@@ -148,3 +148,21 @@ def test_a_vocabulary_larger_than_the_encoder_is_refused(model_type: str, poolin
     words.save_pretrained(tmp_path / "sentence")
     with pytest.raises(realmctl.RealmctlError, match="wordpieces"):
         imported(tmp_path, pooling=pooling)
+
+
+def test_a_bert_with_the_tokenizer_of_xlm_r(tmp_path: Path) -> None:
+    """As paraphrase-multilingual-MiniLM: BERT's positions and segments, and Unigram's frame."""
+    words = families.tokenizer("xlm-roberta")
+    rows = {"vocab_size": len(words), "pad_token_id": words.pad_token_id}
+    families.write("bert", tmp_path / "plain", masked_lm=False, **rows)
+    for other in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        (tmp_path / "plain" / other).unlink(missing_ok=True)
+    words.save_pretrained(tmp_path / "plain")
+    body = modules.Transformer(str(tmp_path / "plain"), max_seq_length=families.LENGTH)
+    model = sentence_transformers.SentenceTransformer(modules=[body, modules.Pooling(16, "mean")], device="cpu")
+    model.save(str(tmp_path / "sentence"))
+    artifact = imported(tmp_path, normalize=False)  # the folder states cosine
+    loaded = realmctl.load(artifact, precision="fp32")
+    close(loaded.encode_queries(TEXTS), model.encode_query(TEXTS))
+    close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
+    assert wordpiece.load(artifact.path).frame.around_two == 4
