@@ -43,8 +43,8 @@ QUOTED = 200
 """A mark in brackets ends no sentence where they open and close within so many characters around it."""
 # An end mark before a space, or one that needs no space, or a line break. It starts with one character set, because `re` searches that fastest.
 CANDIDATE = re.compile(
-    rf"""[.!?…\n{WIDE}](?:(?<=\n)\s*|(?<=[{WIDE}])[{WIDE}!?…]*[{WIDE_CLOSERS}"')\]»]*\s*(?=\S)"""
-    rf"""|(?<![\n{WIDE}])["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S))"""
+    rf"""[.!?…\n{WIDE}](?:(?<=[.!?…])["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|(?<=\n)\s*"""
+    rf"""|(?<=[{WIDE}])[{WIDE}!?…]*[{WIDE_CLOSERS}"')\]»]*\s*(?=\S))"""
 )
 ABBREVIATIONS = _words(
     """
@@ -154,7 +154,7 @@ def split(text: str, words: SentenceWords = ENGLISH) -> list[CharacterRange]:
 def _ends(text: str, start: int, place: int, stop: int, words: SentenceWords) -> bool:
     """Return whether the mark at `place` ends the sentence that begins at `start`; the next word starts at `stop`."""
     following = text[stop]
-    if WIDE_MARK.match(text, place):
+    if text[place] not in ".!?…":
         return _wide_ends(text, start, place, stop)
     if following in "\"'“‘«([¿¡":
         following = text[stop : stop + 4].lstrip("\"'“‘«([¿¡")[:1] or following

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from realmctl.errors import ConfigError
 from realmctl.questions.regexes import AnswerVerdict, match_any
 from realmctl.questions.scorers import NORMALISERS, REGEX_SCORERS, Scorer
-from realmctl.tokens.scripts import JOINED
+from realmctl.tokens.scripts import JOINED, JOINED_LETTER
 
 AnswerTest = Literal["substring", "tokens", "regex"]
 
 _LETTER_WITH_MARKS = regex.compile(r"(?s:.)\p{M}*")
+_DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 _SYLLABLE = r"[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?"
-_TOKEN = regex.compile(
+_JOINED_TOKEN = regex.compile(
     rf"{_SYLLABLE}|[{JOINED}]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}]--[{JOINED}]]+|[^\p{{Z}}\p{{C}}]", regex.VERSION1
 )
 """In NFD: a Hangul syllable, a character of a script without blanks, a run of letters and digits, or another visible character."""
@@ -88,7 +89,7 @@ def answer_spans(text: str, answers: Iterable[str]) -> list[tuple[int, int]]:
     Words are those of `has_answer`'s tokens. The offsets count characters of `text` itself, not of its NFD.
     """
     decomposed, origin = _nfd_with_origin(text)
-    tokens = list(_TOKEN.finditer(decomposed))
+    tokens = list(_tokens_in(decomposed).finditer(decomposed))
     held, found = [token[0].lower() for token in tokens], set()
     for wanted in map(words_of, answers):
         for at in _places(held, wanted):
@@ -112,7 +113,13 @@ def words_of(text: str) -> list[str]:
 
     Unlike there, a character of a script without blanks is a word, and so is a Hangul syllable: 首都 is in 首都は, and 서울 in 서울은.
     """
-    return [token.lower() for token in _TOKEN.findall(unicodedata.normalize("NFD", text))]
+    decomposed = unicodedata.normalize("NFD", text)
+    return [token.lower() for token in _tokens_in(decomposed).findall(decomposed)]
+
+
+def _tokens_in(decomposed: str) -> regex.Pattern[str]:
+    """Return the pattern of the words of a text in NFD. DPR's own is three times as fast."""
+    return _JOINED_TOKEN if not decomposed.isascii() and JOINED_LETTER.search(decomposed) else _DPR_TOKEN
 
 
 def _contains(held: list[str], wanted: list[str]) -> bool:
