@@ -247,6 +247,23 @@ KINDS: dict[str, Kind] = {
         {},
         {"qrels.trec": "with `--questions`"},
     ),
+    "negatives": Kind(
+        "`mine-negatives`",
+        {"train.jsonl": "a question a line with its positive and its negative passages, in the layout of Tevatron"},
+        {},
+        {},
+    ),
+    "collection": Kind(
+        "`collect`",
+        {
+            "corpus.jsonl": "a document a line: _id, title, text",
+            "queries.jsonl": "a judged query a line: _id, text",
+            "qrels/test.tsv": "the judgements as BEIR has them: query-id, corpus-id, score",
+        },
+        {},
+        {},
+    ),
+    "collection-scores": Kind("`eval-beir`", {"table.csv": "the measures of each collection, and their means"}, {}, {}),
     "datastore": Kind(
         "`build-datastore`",
         {

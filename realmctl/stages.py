@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares t
     from stages.build_datastore import BuildDatastore as BuildDatastore
     from stages.build_index import BuildIndex as BuildIndex
     from stages.chunk import Chunk as Chunk
+    from stages.collect import Collect as Collect
     from stages.condenser_init import CondenserInit as CondenserInit
     from stages.dpr_finetune import DprFinetune as DprFinetune
     from stages.embed import Embed as Embed
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares t
     from stages.ict_init import IctInit as IctInit
     from stages.lm_finetune import LmFinetune as LmFinetune
     from stages.lm_init import LmInit as LmInit
+    from stages.mine_negatives import MineNegatives as MineNegatives
     from stages.mlm_init import MlmInit as MlmInit
     from stages.pretrain import Pretrain as Pretrain
     from stages.rank import Rank as Rank

@@ -37,6 +37,11 @@ class EvalRun(Stage):
         f"Measures by their names in ir-measures, separated by spaces. Default: {JUDGED}; with --questions {ANSWERED}.",
         default=None,
     )
+    without_same_id: bool = setting(
+        "With --qrels: leave out a document that has the id of its query, unless it is judged relevant, as BEIR does. Queries of ArguAna "
+        "are documents.",
+        default=False,
+    )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
 
@@ -47,6 +52,8 @@ class EvalRun(Stage):
             raise ConfigError("eval-run needs one of --qrels and --questions, which say what is relevant.")
         if (self.ranking is None) == (self.run_file is None):
             raise ConfigError("eval-run measures one ranking. Name --ranking or --run-file, and not both.")
+        if self.without_same_id and self.qrels is None:
+            raise ConfigError("--without-same-id is for --qrels, which name documents. Leave it out.")
         if self.questions is None:
             if self.regex_answers is not None or self.answer_field is not None:
                 raise ConfigError(
@@ -68,7 +75,8 @@ class EvalRun(Stage):
         if self.qrels is not None:
             from realmctl.questions.ranking.measures import measure_by_qrels
 
-            return measure_by_qrels(self.run_file or _run_of(self.ranking), self.qrels, self._measures(), out)
+            run = self.run_file or _run_of(self.ranking)
+            return measure_by_qrels(run, self.qrels, self._measures(), out, self.without_same_id)
         from realmctl.questions.questions import read_questions
         from realmctl.questions.ranking.answer_relevance import measure_by_answers
 

@@ -18,6 +18,7 @@ from realmctl.forecast.simulation import IndexAges
 from realmctl.forecast.sizes import EncoderShape, Text, encoder_shape, text_of_blocks, text_of_bytes
 from realmctl.log import duration_text
 from realmctl.pipeline import Stage, pipeline_file
+from realmctl.pipeline.comparing import aligned
 from realmctl.tokens.recipes import trained_kind
 
 BERT = "scratch:base"
@@ -165,8 +166,7 @@ def plan_text(plan: Plan) -> str:
     blocks = ", ".join(f"{name} {count:,}" for name, count in plan.blocks.items())
     lines = [f"{plan.devices} x {plan.device}{also}; blocks: {blocks}"]
     table = [_HEAD, *map(_cells, plan.stages)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD))]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    lines.append(aligned(table))
     lines.append(f"together {duration_text(plan.seconds)}, {plan.device_hours:,.1f} device-hours")
     if plan.price is not None:
         lines[-1] += f", price {plan.price:,.2f}"

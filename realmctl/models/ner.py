@@ -8,19 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import AutoModelForTokenClassification, AutoTokenizer
+from transformers import AutoModelForTokenClassification
 
-from realmctl.errors import InputError, as_realmctl_error, one_line
-from realmctl.models.bert.foreign_config import read_config, require_memory
-from realmctl.models.families.known import FAMILIES, family
+from realmctl.models.foreign_model import open_foreign
 from realmctl.models.precision import pick_device
-from realmctl.models.weights import require_finite
 
-AFTER_PADDING = ("xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text", "longformer", "ibert", "xmod", "esm")
-"""Types of encoders, beside those of the families, whose positions begin behind that of padding."""
 NamedEntity = tuple[int, int, str]
 """First character, last character + 1, label."""
 
@@ -33,38 +27,13 @@ class EntityRecognizer:
     """
 
     def __init__(self, folder: Path, *, batch_size: int = 64, device: str = "auto") -> None:
-        """Load the model.
-
-        Raises:
-            InputError: `folder` has no token-classification model with a fast tokenizer, its weights are not finite, or the model
-                brings its own code.
-            ResourceError: The weights do not fit into the free memory.
-        """
-        config = read_config(folder, "token-classification model")
-        require_memory(folder, AutoModelForTokenClassification, config, "Name a token-classification model.")
-        try:
-            self._tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-            model = AutoModelForTokenClassification.from_pretrained(
-                str(folder), config=config, use_safetensors=True, trust_remote_code=False
-            )
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise as_realmctl_error(error, folder) or InputError(
-                f"tagger hf:{folder}: no token-classification model can be loaded from there ({one_line(error)}). "
-                "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
-            ) from None
-        if not self._tokenizer.is_fast:
-            raise InputError(
-                f"tagger hf:{folder}: its tokenizer does not give character offsets. Use a model with a tokenizer.json."
-            )
-        if self._tokenizer.pad_token is None:
-            raise InputError(
-                f"tagger hf:{folder}: its tokenizer has no padding token. Name one as pad_token in tokenizer_config.json."
-            )
-        require_finite(model.state_dict(), folder)
+        """Load the model. Raises: see `open_foreign`."""
+        self._tokenizer, model, self._max_length = open_foreign(
+            folder, AutoModelForTokenClassification, "token-classification model", f"tagger hf:{folder}"
+        )
         self._device, self._batch_size = pick_device(device), batch_size
-        self._model = model.float().to(self._device).eval()
+        self._model = model.to(self._device)
         self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
-        self._max_length = min(self._tokenizer.model_max_length, _positions(model.config))
 
     def __call__(self, texts: Sequence[str]) -> list[list[NamedEntity]]:
         """Return the entities of each text. Texts of similar lengths share a batch."""
@@ -91,13 +60,6 @@ class EntityRecognizer:
         for row in range(len(texts)):
             tags = [self._labels[label] for label in best[row]]
             yield join_tags(_words(inputs.word_ids(row), tags, offsets[row]))
-
-
-def _positions(config: Any) -> int:
-    """Return the most tokens of an input. The positions of some encoders begin behind that of padding, such as RoBERTa's."""
-    if config.model_type in FAMILIES.names():
-        return family(config.model_type).positions(config)
-    return int(config.max_position_embeddings) - (config.pad_token_id + 1 if config.model_type in AFTER_PADDING else 0)
 
 
 def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]) -> Iterator[NamedEntity]:

@@ -222,16 +222,19 @@ def _names(versions: Sequence[str]) -> str:
     return ", ".join(names) + (f" (n = {len(versions)})" if len(versions) > 1 else "")
 
 
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Return a table as text, with the cells of a column below each other."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
 def comparison_text(tables: Sequence[Comparison]) -> str:
     """Format tables for people. An interval in brackets is the 95 % confidence interval of the mean over the runs of a row."""
     parts = []
     for table in tables:
-        lines = table.cells()
-        widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-        rows = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        ]
-        parts.append("\n".join([f"{table.stage}:", *rows]))
+        parts.append(f"{table.stage}:\n{aligned(table.cells())}")
     return "\n\n".join(parts)
 
 

@@ -28,6 +28,11 @@ def default_encoder() -> str:
     )
 
 
+def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:
+    """Import an encoder, a folder or hub id, as a retriever. `scale`: factor of the inner products, as `realmctl import --scale`."""
+    return import_checkpoint(encoder, workspace, ImportExtras(encoder=EncoderSettings(scale=scale)))["retriever"]
+
+
 def run_shipped(
     name: str,
     workspace: Path,
@@ -51,7 +56,10 @@ def run_shipped(
     Returns:
         The artifact of each output, and `retriever`.
     """
-    made = import_checkpoint(encoder, workspace, ImportExtras(encoder=EncoderSettings(scale=scale)))
-    given = {**variables, "retriever": str(made["retriever"].path)}
+    retriever = imported_retriever(encoder, workspace, scale)
+    given = {**variables, "retriever": str(retriever.path)}
     plan = pipeline_file.read(HERE / f"{name}.yaml", own_stages(), given, workspace)
-    return {**made, **plan.make([step for step in plan.steps if only is None or step.name in only], jobs)}
+    return {
+        "retriever": retriever,
+        **plan.make([step for step in plan.steps if only is None or step.name in only], jobs),
+    }

@@ -10,7 +10,9 @@ import pytest
 
 from docs.make_artifact_files import KINDS, PAGE, condition, page
 from realmctl.artifacts import Artifact, open_artifact
+from realmctl.shortcuts.beir import Measured, make_table
 from stages.build_datastore import BuildDatastore
+from stages.collect import Collect
 from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
@@ -20,10 +22,12 @@ from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
+from stages.mine_negatives import MineNegatives
 from stages.rank import Rank
 from tests.convert.realm_case import PROJECTION
 from tests.convert.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
+from tests.fixtures.collections import hub_folder
 from tests.fixtures.language_models import make_t5
 
 
@@ -65,6 +69,12 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
     ranking = Rank(method="bm25", blocks=chain.blocks, queries=chain.questions).make(folder / "ranking")
     scores.append(EvalRun(ranking=ranking, **evaluated).make(folder / "ranking-scores"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(hub_folder(folder / "snapshot")))
+        collection = Collect(dataset="hf:owner/Tiny").make(folder / "collection")
+    one = Measured(name="Tiny", documents=1, queries=1, measures={"RR@10": 1.0}, scores=scores[-1])
+    negatives = MineNegatives(ranking=ranking, **evaluated).make(folder / "negatives")
+    collections = [negatives, collection, make_table([one], chain.retriever, folder)]
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), reader="trained").make(folder / "read")
@@ -87,6 +97,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
         bm25,
         closed_book,
         *scores,
+        *collections,
         recall,
         utility,
     ]

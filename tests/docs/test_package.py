@@ -11,6 +11,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from docs.check_release import missing
 from realmctl.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,21 @@ def test_the_citation_is_of_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0" and citation["version"] == __version__
     assert citation["license"] == PROJECT["project"]["license"] and citation["authors"]
-    assert citation["repository-code"] == PROJECT["project"]["urls"]["Source"]
+
+
+def test_a_release_without_an_address_is_refused(tmp_path):
+    for name in ("pyproject.toml", "CITATION.cff", "CHANGELOG.md", "realmctl/version.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
+    address, citation = "https://example.org/realmctl", (tmp_path / "CITATION.cff").read_text()
+    if "urls" not in PROJECT["project"]:
+        assert any("project.urls" in each for each in missing(tmp_path))
+        with (tmp_path / "pyproject.toml").open("a") as file:
+            file.write(f'\n[project.urls]\nSource = "{address}"\n')
+        (tmp_path / "CITATION.cff").write_text(f"{citation}repository-code: {address}\ndate-released: 2030-01-31\n")
+        (tmp_path / "CHANGELOG.md").write_text(f"## [{__version__}] - 2030-01-31\n")
+    assert missing(tmp_path) == []
+    assert "check_release.py" in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
@@ -44,5 +45,9 @@ def test_the_time_left_is_of_all_once_the_vectors_are_computed(realmctl, chain: 
 
 def test_every_file_that_ships_is_a_pipeline(chain: Chain, notes, tmp_path):
     for file in shipped.HERE.glob("*.yaml"):
-        variables = {"documents": str(notes), "retriever": str(chain.retriever.path)}
+        paths = {name: str(notes) for name in ("documents", "queries", "qrels")} | {
+            "retriever": str(chain.retriever.path)
+        }
+        named = yaml.safe_load(file.read_text())["vars"]
+        variables = {name: value for name, value in paths.items() if name in named}
         assert pipeline_file.read(file, own_stages(), variables, tmp_path).steps

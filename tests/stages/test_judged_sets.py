@@ -59,7 +59,7 @@ def test_recall_is_that_of_the_ranking_of_documents(realmctl, chain, beir, score
 
 
 def test_its_hits_become_hard_negatives_for_the_retriever(realmctl, chain, beir, scores, tmp_path):
-    code, _, err = realmctl("export", scores.path, tmp_path / "train.json", "--as", "dpr-retriever")
+    code, _, err = realmctl("export", scores.path, tmp_path / "train.json", "--form", "dpr-retriever")
     assert code == 0, err
     relevant = {line.split("\t")[0]: [] for line in (beir / "qrels/test.tsv").read_text().splitlines()[1:]}
     for line in (beir / "qrels/test.tsv").read_text().splitlines()[1:]:

@@ -15,6 +15,11 @@ from realmctl.log import say
 from realmctl.pipeline import resolve
 
 CARD = "Model card"
+MODEL_FORMS = {
+    "transformers": {"encoder", "reader", "span-reader", "retriever"},
+    "sentence-transformers": {"retriever"},
+}
+"""{form of models: kinds of artifacts}. A retriever's folder is one of both."""
 
 
 def export(
@@ -22,7 +27,7 @@ def export(
         Path,
         typer.Argument(
             parser=path,
-            help="A retriever, encoder or reader, a model for its retriever, blocks, embeddings, a ranking or scores.",
+            help="A retriever, encoder or reader, a model for its retriever, blocks, embeddings, a ranking, scores or negatives.",
         ),
     ],
     folder: Annotated[Path, typer.Argument(parser=path, help="Folder or file to write. It must not exist.")],
@@ -30,10 +35,21 @@ def export(
         Literal["query", "block"] | None, typer.Option(help="Tower to export from a retriever with separate towers.")
     ] = None,
     form: Annotated[
-        Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever"] | None,
+        Literal[
+            "transformers",
+            "sentence-transformers",
+            "psgs",
+            "vectors",
+            "tevatron",
+            "trec",
+            "dpr-reader",
+            "dpr-retriever",
+            "triplets",
+        ]
+        | None,
         typer.Option(
-            "--as",
-            help="Form of blocks (psgs), embeddings (vectors, tevatron), a ranking (trec) or scores (dpr-reader, dpr-retriever). Default: the first.",
+            help="Form of an encoder or reader (transformers), a retriever (sentence-transformers), blocks (psgs), embeddings (vectors, "
+            "tevatron), a ranking (trec), scores (dpr-reader, dpr-retriever) or negatives (triplets). Default: the first.",
         ),
     ] = None,
     blocks: Annotated[
@@ -76,7 +92,7 @@ def export(
 
     Blocks become DPR's psgs TSV. Embeddings become an array with ids, for faiss, or Tevatron's pickle. Scores become
     DPR's training files for the reader (retrieved blocks) or the retriever (positives and hard negatives). A ranking becomes a
-    TREC run.
+    TREC run. Negatives become triplets for sentence-transformers.
     """
     from realmctl.convert.exports.forms import default_form, export_form
     from realmctl.convert.exports.hub_export import export as export_model
@@ -85,7 +101,13 @@ def export(
     from realmctl.convert.exports.push import push as push_folder
 
     opened = open_artifact(artifact)
-    chosen = form or default_form(opened.kind)
+    chosen = (
+        default_form(opened.kind) if form is None or form == "transformers" or form == "sentence-transformers" else form
+    )
+    if form and form in MODEL_FORMS and (chosen or not MODEL_FORMS[form] & {opened.kind, *opened.manifest.parts}):
+        raise ConfigError(
+            f"--form {form}: this form is made of {' or '.join(sorted(MODEL_FORMS[form]))}, and {opened} is {opened.kind}. Leave it out."
+        )
     if chosen and (side or push):
         raise ConfigError(f"--side and --push are for models, and {opened} is of kind {opened.kind}. Leave them out.")
     if chosen:

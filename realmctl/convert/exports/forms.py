@@ -1,4 +1,4 @@
-"""The forms in which `realmctl export` writes blocks, embeddings, rankings and scores for other tools."""
+"""The forms in which `realmctl export` writes blocks, embeddings, rankings, scores and negatives for other tools."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact, require_descent, verify
 from realmctl.artifacts.disk import copy_file
-from realmctl.convert.exports import dpr, vectors
+from realmctl.convert.exports import dpr, triplets, vectors
 from realmctl.convert.exports.new_path import new_path
 from realmctl.errors import ConfigError
 
-FormName = Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever"]
+FormName = Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever", "triplets"]
 Summary = Mapping[str, int | list[str]]
 """Counts, and the programs that load the file, by what they are."""
 
@@ -40,6 +40,7 @@ FORMS: Mapping[FormName, Form] = {
     "trec": Form("ranking", lambda ranking, _, path: _write_run(ranking, path)),
     "dpr-reader": Form("scores", lambda scores, _, path: dpr.write_reader_training(scores, path)),
     "dpr-retriever": Form("scores", lambda scores, _, path: dpr.write_retriever_training(scores, path)),
+    "triplets": Form("negatives", lambda negatives, _, path: triplets.write_triplets(negatives, path)),
 }
 """The first form of a kind is its default."""
 
@@ -55,7 +56,7 @@ def export_form(
     """Write an artifact in a form to the new file or folder `path`. Return a summary.
 
     Args:
-        artifact: blocks, embeddings, a ranking or scores.
+        artifact: blocks, embeddings, a ranking, scores or negatives.
         path: file or folder to write.
         name: the form.
         blocks: for embeddings, the blocks that they embed. Their ids are written.
@@ -68,8 +69,10 @@ def export_form(
     form = FORMS[name]
     if form.kind != artifact.kind:
         fitting = [each for each, other in FORMS.items() if other.kind == artifact.kind]
-        advice = f"Use {' or '.join(fitting)}." if fitting else "Leave --as out."
-        raise ConfigError(f"--as {name}: this form is made of {form.kind}, and {artifact} is {artifact.kind}. {advice}")
+        advice = f"Use {' or '.join(fitting)}." if fitting else "Leave --form out."
+        raise ConfigError(
+            f"--form {name}: this form is made of {form.kind}, and {artifact} is {artifact.kind}. {advice}"
+        )
     if form.needs_blocks != (blocks is not None):
         why = "needs --blocks, whose ids are written" if form.needs_blocks else "takes no --blocks"
         raise ConfigError(f"export of {artifact.kind} {why}.")

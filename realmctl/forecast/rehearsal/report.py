@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from realmctl.forecast.rehearsal.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE
 from realmctl.forecast.rehearsal.rehearsal import RehearsedRun
+from realmctl.pipeline.comparing import aligned
 
 _HEAD = ("output", "stage", "in", "killed", "compared with", "result")
 
@@ -22,8 +23,7 @@ def report_text(runs: Sequence[RehearsedRun]) -> str:
             found, verdict = run.difference, "equal" if run.equal else "DIFFERENT"
             result = f"{verdict}: weights within {found.weight:.1g}, metrics within {found.metric:.1g}"
         table.append((run.output, run.stage, run.how, run.killed or "nobody", run.compared_with, result))
-    widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    lines = [aligned(table)]
     unequal = sum(not run.equal for run in runs)
     lines.append(f"{len(runs)} runs, all equal" if not unequal else f"{unequal} of {len(runs)} runs differ or failed")
     lines.append(

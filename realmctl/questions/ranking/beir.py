@@ -6,7 +6,6 @@ The functions take a folder or one of its files. A file is returned as it is.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from realmctl.errors import InputError
 from realmctl.log import say
@@ -29,7 +28,7 @@ def corpus_file(path: Path) -> Path:
     return found[0]
 
 
-def qrels_file(path: Path, split: Literal["train", "test"]) -> Path:
+def qrels_file(path: Path, split: str) -> Path:
     """Return a file itself, or the judgements of a split of a BEIR folder.
 
     If the folder has judgements of one split alone, they are taken.

@@ -98,6 +98,11 @@ def with_texts(questions: Iterable[LabelledQuestion], corpus: Sequence[Path]) ->
         )
 
 
+def judged_alone(queries: Path, qrels: Path) -> Iterator[Question]:
+    """Yield the queries of a file, or of a BEIR folder, that the judgements judge. `qrels` and errors: as for `judged_questions`."""
+    return (query for query, _ in _judged(queries_file(queries), qrels_file(qrels, "test")))
+
+
 def _judged(queries: Path, qrels: Path) -> Iterator[tuple[Question, dict[str, int]]]:
     """Yield the judged queries in the order of their file, with their judgements."""
     judged = read_qrels(qrels)

@@ -54,10 +54,28 @@ def parsed(names: str) -> list[object]:
     return measures
 
 
-def measure_by_qrels(run: Path, qrels: Path, names: str, out: Writer) -> dict[str, float]:
-    """`measure_run` with the judgements of a file, or of a BEIR folder, whose split test is taken."""
+def measure_by_qrels(
+    run: Path, qrels: Path, names: str, out: Writer, without_same_id: bool = False
+) -> dict[str, float]:
+    """`measure_run` with the judgements of a file, or of a BEIR folder, whose split test is taken.
+
+    without_same_id: leave out a document with the id of its query, unless it is judged relevant, as BEIR does.
+    """
     relevance = trec_named(read_qrels(qrels_file(qrels, "test")))
-    return measure_run(names, relevance, read_run(run), out)
+    rankings = read_run(run)
+    if without_same_id:
+        rankings = (
+            (
+                query,
+                {
+                    name: score
+                    for name, score in found.items()
+                    if name != query or relevance.get(query, {}).get(name, 0) > 0
+                },
+            )
+            for query, found in rankings
+        )
+    return measure_run(names, relevance, rankings, out)
 
 
 def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], out: Writer) -> dict[str, float]:

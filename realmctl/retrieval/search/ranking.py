@@ -16,6 +16,7 @@ from realmctl.errors import ConfigError
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say
 from realmctl.questions.questions import Question
+from realmctl.questions.ranking.judged import judged_alone
 from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import run_lines
 from realmctl.retrieval.search.methods import searchers_of, start_method
@@ -60,14 +61,14 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
     searcher = start_method(
         settings.method, _inputs(settings), settings.rrf_k, bm25_weight=settings.bm25_weight, fusion=settings.fusion
     )
-    count = sum(1 for _ in read_queries(settings.queries))  # reads the whole file before any search
+    count = sum(1 for _ in _asked(settings))  # reads the whole file before any search
     counts = {"queries": count, "hits": 0, "without_hits": 0}
     with (
         out.file("run.trec").open("w", encoding="utf-8") as run,
         out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
         progress(count, "searching", "queries") as bar,
     ):
-        for ranked in ranked_queries(searcher, read_queries(settings.queries), settings, bar.advance):
+        for ranked in ranked_queries(searcher, _asked(settings), settings, bar.advance):
             run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, f"realmctl-{settings.method}"))
             record = {"id": ranked.query.id, "text": ranked.query.question}
             asked.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -75,6 +76,12 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
             counts["without_hits"] += not ranked.names
     write_description(out.file(RANKING), RankingDescription(unit=settings.unit))
     return counts
+
+
+def _asked(settings: RankSettings) -> Iterator[Question]:
+    if settings.qrels is None:
+        return read_queries(settings.queries)
+    return judged_alone(settings.queries, settings.qrels)
 
 
 def ranked_queries(

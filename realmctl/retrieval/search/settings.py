@@ -37,6 +37,10 @@ class RankSettings(Settings):
     queries: Path = source(
         "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."
     )
+    qrels: Path | None = source(
+        "Judgements in TREC's or BEIR's format, or a BEIR folder. Only the queries that they judge are searched.",
+        default=None,
+    )
     method: str = setting(
         "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused. Other names come from plug-ins.",
         default="dense",

@@ -102,7 +102,7 @@ def test_a_repository_has_an_owner_and_a_name(name):
 def test_flags_that_do_not_fit_the_kind(chain, tmp_path, realmctl: Command):
     for flags, message in (
         (["--push", "me/x"], "--side and --push are for models"),
-        (["--as", "vectors"], "made of embeddings"),
+        (["--form", "vectors"], "made of embeddings"),
         (["--push", "nowhere"], "--side and --push"),
     ):
         code, _, err = realmctl("export", str(chain.blocks.path), str(tmp_path / "out"), *flags)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError
 from realmctl.questions.ranking import measures as module
-from realmctl.questions.ranking.measures import measured, parsed, without_ties
+from realmctl.questions.ranking.measures import measure_by_qrels, measured, parsed, without_ties
 
 pytest.importorskip("ir_measures")
 DOCUMENTS = [f"d{number}" for number in range(8)]
@@ -103,3 +104,11 @@ def test_other_ids_are_an_error():
 def test_measures_that_are_refused(names):
     with pytest.raises(ConfigError, match="--measures"):
         parsed(names)
+
+
+def test_a_document_with_the_id_of_its_query_is_left_out_unless_it_is_relevant(tmp_path):
+    out = Writer(tmp_path, Origin("scores", "eval-run", 1, {}, {}))
+    (tmp_path / "run").write_text("a Q0 a 1 3 x\na Q0 b 2 2 x\nc Q0 c 1 2 x\nc Q0 b 2 1 x\n")
+    (tmp_path / "qrels").write_text("a 0 b 1\nc 0 c 1\n")
+    measured = [measure_by_qrels(tmp_path / "run", tmp_path / "qrels", "RR", out, each)["RR"] for each in (False, True)]
+    assert measured == [0.75, 1.0]

@@ -1,0 +1,54 @@
+"""Models with a head of their own in Hugging Face's layout, opened with their tokenizer. No code of a folder is executed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from realmctl.errors import InputError, as_realmctl_error, one_line
+from realmctl.models.bert.foreign_config import read_config, require_memory
+from realmctl.models.families.known import FAMILIES, family
+from realmctl.models.weights import require_finite
+
+AFTER_PADDING = ("xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text", "longformer", "ibert", "xmod", "esm")
+"""Types of encoders, beside those of the families, whose positions begin behind that of padding."""
+
+
+def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, Any, int]:
+    """Return the tokenizer, the model in float32 on the CPU, and the most tokens of an input.
+
+    Args:
+        folder: folder with config.json, model.safetensors and the files of a tokenizer.
+        kind: class of transformers that builds the model, such as AutoModelForTokenClassification.
+        what: what the folder should hold, such as `token-classification model`.
+        flag: what the user named, for messages.
+
+    Raises:
+        InputError: `folder` has no such model with a fast tokenizer, its weights are not finite, or the model brings its own code.
+        ResourceError: the weights do not fit into the free memory.
+    """
+    config = read_config(folder, what)
+    require_memory(folder, kind, config, f"Name a {what}.")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+        model = kind.from_pretrained(str(folder), config=config, use_safetensors=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise as_realmctl_error(error, folder) or InputError(
+            f"{flag}: no {what} can be loaded from there ({one_line(error)}). "
+            "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
+        ) from None
+    if not tokenizer.is_fast:
+        raise InputError(f"{flag}: its tokenizer does not give character offsets. Use a model with a tokenizer.json.")
+    if tokenizer.pad_token is None:
+        raise InputError(f"{flag}: its tokenizer has no padding token. Name one as pad_token in tokenizer_config.json.")
+    require_finite(model.state_dict(), folder)
+    return tokenizer, model.float().eval(), min(tokenizer.model_max_length, _positions(model.config))
+
+
+def _positions(config: Any) -> int:
+    """Return the most tokens of an input. The positions of some encoders begin behind that of padding, such as RoBERTa's."""
+    if config.model_type in FAMILIES.names():
+        return family(config.model_type).positions(config)
+    return int(config.max_position_embeddings) - (config.pad_token_id + 1 if config.model_type in AFTER_PADDING else 0)

@@ -1,0 +1,41 @@
+"""Which passages of a ranking become hard negatives."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from realmctl.pipeline import Settings, setting
+from realmctl.pipeline.values import LARGEST_INT
+
+
+class MiningSettings(Settings):
+    """Which passages of a ranking become negatives."""
+
+    negatives: int = setting("Most negatives of a question.", default=4, at_least=1)
+    positives: int = setting(
+        "Most positive passages of a question, the best of the ranking first.", default=4, at_least=1
+    )
+    first_rank: int = setting("Rank from which negatives are taken.", default=1, at_least=1)
+    last_rank: int = setting("Rank up to which negatives are taken.", default=100, at_least=1)
+    margin: float | None = setting(
+        "A negative scores at least so much less than the best positive passage.", default=None, at_least=0, at_most=1e6
+    )
+    relative_margin: float | None = setting(
+        "A negative scores at least this share of the best positive passage's score less, such as 0.05.",
+        default=None,
+        at_least=0,
+        at_most=1,
+    )
+    choose: Literal["best", "random"] = setting(
+        "Which of the passages that may be negatives are taken: the best ones of the ranking, or some by chance.",
+        default="best",
+    )
+    seed: int = setting("Seed of --choose random.", default=0, at_least=0, at_most=LARGEST_INT)
+
+    def far_enough(self, score: float | None, best: float | None) -> bool:
+        """Return whether a passage of this score is a negative beside a positive one. None is the score of what was not found."""
+        if self.margin is None and self.relative_margin is None:
+            return True
+        if score is None or best is None:
+            return False
+        return score <= best - max(self.margin or 0.0, abs(best) * (self.relative_margin or 0.0))
