@@ -37,6 +37,7 @@ def load_language_model(folder: Path, dropout: float | None = None) -> LanguageM
         ResourceError: The weights do not fit into the free memory.
     """
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # what does not fit is refused here, in one paragraph
     config = read_config(folder, "language model")
     if dropout is not None:
         _set_dropout(config, dropout)

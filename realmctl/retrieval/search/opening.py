@@ -68,7 +68,9 @@ def load_search(
     if method is None:
         method = "dense" if any(named.values()) or version_numbers(folder / "index") else "bm25"
     if uses_index(method):
-        if index is None and retriever is not None and "index" in _opened(retriever).manifest.parts:
+        if retriever is None and index is not None and "retriever" in _opened(index).manifest.parts:
+            named["retriever"] = index
+        elif index is None and retriever is not None and "index" in _opened(retriever).manifest.parts:
             named["index"] = retriever
         elif index is None and not version_numbers(folder / "index"):
             raise InputError(

@@ -131,6 +131,12 @@ def test_ask_with_a_language_model(chain, folders, realmctl):
     assert code == 2 and "--without" in err
 
 
+def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, folders, realmctl):
+    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
+    code, _, err = realmctl(*command, "--index", model.path, "--json")
+    assert code == 0, err
+
+
 def test_ask_refuses_what_is_no_language_model(chain, tmp_path, realmctl):
     (tmp_path / "empty").mkdir()
     command = ("ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")
