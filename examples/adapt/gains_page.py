@@ -268,6 +268,10 @@ def page(results: Results, plot: str) -> str:
         f"leaves 0 out; it is a bootstrap over queries and seeds. With fewer than {FEWEST_SEEDS} seeds the interval is over queries almost "
         "alone, and the page says the number of seeds. BM25 and the encoder have one run, for nothing in them is random.",
         "",
+        "By scores, BM25 has the weight 0.7, or that of cloze recall. 0.7 was chosen on dev queries of MLQuestions and tldr, and COVID-QA's questions "
+        "were seen in that trial. The weight of distillation was chosen with questions of NL2Bash in view "
+        "([what was tried](adapt-recipe.md)).",
+        "",
         f"![Gains of each arm on each domain]({plot})",
         "",
     ]  # fmt: skip

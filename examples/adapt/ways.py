@@ -1,6 +1,6 @@
 """The ways to adapt a retriever without labels, and the domains they are measured on.
 
-Settings were chosen on COVID-QA and MLQuestions; `notes.md` says what was tried. They are the same on every domain.
+Settings are the same on every domain; docs/results/adapt-recipe.md says what was tried, and with which queries in view.
 """
 
 import json
