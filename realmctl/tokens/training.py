@@ -32,7 +32,7 @@ def train(texts: Iterable[str], recipe: TokenizerRecipe) -> WordPiece:
         if recipe.kind == "wordpiece":
             return _wordpiece(texts, recipe, spool)
         tokenizer = _byte_level(recipe) if recipe.kind == "bpe" else _of_words(recipe)
-        letters = _alphabet(tokenizer, texts, spool)
+        letters = _alphabet(tokenizer, texts, spool, recipe)
         letters = sorted(pre_tokenizers.ByteLevel.alphabet() if recipe.kind == "bpe" else {*letters, BLANK})
         trainer = trainers.BpeTrainer(
             vocab_size=recipe.size,
@@ -66,7 +66,7 @@ def _wordpiece(texts: Iterable[str], recipe: TokenizerRecipe, spool: IO[str]) ->
         return bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), recipe.lowercase, marks)
 
     tokenizer = made({})
-    letters = _alphabet(tokenizer, texts, spool)
+    letters = _alphabet(tokenizer, texts, spool, recipe)
     inside = ["##" + letter for letter in letters if _joins(tokenizer, letter)]
     trainer = trainers.WordPieceTrainer(
         vocab_size=recipe.size,
@@ -130,15 +130,18 @@ def _unigram(pieces_of_bpe: Tokenizer, recipe: TokenizerRecipe, spool: IO[str]) 
     return tokenizer
 
 
-def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> list[str]:
-    """Return the ALPHABET most frequent characters in the order of their codes, and write the texts to `spool`."""
+def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str], recipe: TokenizerRecipe) -> list[str]:
+    """Return the most frequent characters in the order of their codes, and write the texts to `spool`.
+
+    They are ALPHABET, and where marks are kept a third of the tokens if that is more: Chinese has thousands of characters.
+    """
     counts: Counter[str] = Counter()
     for text in texts:
         for _, piece in pieces(text, BERT_BORDER):
             spool.write(LONG_WORD.sub(" ", piece) + "\n")
             counts.update(tokenizer.normalizer.normalize_str(piece) if tokenizer.normalizer else piece)
     ranked = sorted((char for char in counts if not char.isspace()), key=lambda char: (-counts[char], char))
-    return sorted(ranked[:ALPHABET])
+    return sorted(ranked[: max(ALPHABET, recipe.size // 3) if recipe.keep_marks else ALPHABET])
 
 
 def _joins(tokenizer: Tokenizer, char: str) -> bool:

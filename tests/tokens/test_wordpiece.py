@@ -236,3 +236,9 @@ def test_marks_stay_in_a_language_that_needs_them(text):
     other = train([text] * 3, TokenizerRecipe("wordpiece", 100, keep_marks=True))
     assert other.text_of(other.ids(text)) == text
     assert english.joined_words(text) != text == other.joined_words(text)
+
+
+def test_a_language_with_many_characters_has_a_larger_alphabet():
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 1500)))
+    small, large = (train([text] * 2, TokenizerRecipe("wordpiece", 6000, keep_marks=marks)) for marks in (False, True))
+    assert (small.ids(text) == small.unk).sum() == 500 and not (large.ids(text) == large.unk).any()
