@@ -89,6 +89,4 @@ def test_signals_at_random_moments_of_every_stage(all_stages, tmp_path, number):
         (tmp_path / name).mkdir()
         runs = Runs(stage, tmp_path / name)
         struck += sum(interrupt(runs, number, draw) for _ in range(rounds()))
-    count(
-        "SIGTERM, SIGINT and SIGHUP at random moments (all stages)", struck, stages=len(available_stages()), seed=SEED
-    )
+    count("signals at random moments (all stages)", struck, stages=len(available_stages()), seed=SEED)
