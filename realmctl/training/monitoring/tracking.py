@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -90,14 +92,17 @@ class WandbCall(Tracker):
             os.environ.setdefault("WANDB_RUN_ID", name.replace("/", "-"))  # by which it knows the run that continues
 
     def begin(self, step: int, metrics: Path) -> None:
-        self._module.init(project=self._project, name=self._name, config=dict(self._config), resume="allow")
+        with _print_on_stderr():
+            self._module.init(project=self._project, name=self._name, config=dict(self._config), resume="allow")
 
     def add(self, line: Line) -> None:
         alarms = {"alarms": ", ".join(line["alarms"])} if "alarms" in line else {}
-        self._module.log({**_numbers(line), **alarms}, step=line["step"])
+        with _print_on_stderr():
+            self._module.log({**_numbers(line), **alarms}, step=line["step"])
 
     def close(self) -> None:
-        self._module.finish()
+        with _print_on_stderr():
+            self._module.finish()
 
 
 class Mlflow(Tracker):
@@ -107,19 +112,27 @@ class Mlflow(Tracker):
         self._module, self._uri, self._name, self._config = importlib.import_module("mlflow"), uri, name, config
 
     def begin(self, step: int, metrics: Path) -> None:
-        if self._uri:
-            self._module.set_tracking_uri(self._uri)
-        self._module.set_experiment(PROJECT)
-        self._module.start_run(run_name=self._name)
-        self._module.log_params(dict(self._config))
+        with _print_on_stderr():
+            if self._uri:
+                self._module.set_tracking_uri(self._uri)
+            self._module.set_experiment(PROJECT)
+            self._module.start_run(run_name=self._name)
+            self._module.log_params(dict(self._config))
 
     def add(self, line: Line) -> None:
-        self._module.log_metrics(_numbers(line), step=line["step"])
-        if "alarms" in line:
-            self._module.set_tag(f"alarms at step {line['step']}", ", ".join(line["alarms"]))
+        with _print_on_stderr():
+            self._module.log_metrics(_numbers(line), step=line["step"])
+            if "alarms" in line:
+                self._module.set_tag(f"alarms at step {line['step']}", ", ".join(line["alarms"]))
 
     def close(self) -> None:
-        self._module.end_run()
+        with _print_on_stderr():
+            self._module.end_run()
+
+
+def _print_on_stderr() -> AbstractContextManager[object]:
+    """Trackers greet on stdout (trackio 0.43 prints eight lines), which is for the results of a command alone."""
+    return redirect_stdout(sys.stderr)
 
 
 def check_tracker(track: str | None) -> None:

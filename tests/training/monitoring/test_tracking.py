@@ -82,11 +82,11 @@ class Alarmed(Parabola):
 
 
 def stand_in(monkeypatch, name: str, functions: tuple[str, ...]) -> list:
-    """A module that remembers the calls of its functions. The packages themselves were not at hand."""
+    """A module that remembers the calls of its functions, and greets on stdout as trackio does."""
     calls: list = []
 
     def remember(function: str):
-        return lambda *given, **named: calls.append((function, *given, named))
+        return lambda *given, **named: print(function) or calls.append((function, *given, named))
 
     monkeypatch.setitem(sys.modules, name, SimpleNamespace(**{each: remember(each) for each in functions}))
     monkeypatch.setattr(importlib.util, "find_spec", lambda wanted: object())
@@ -94,7 +94,7 @@ def stand_in(monkeypatch, name: str, functions: tuple[str, ...]) -> list:
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_wandb_and_trackio_get_every_record_by_one_call(tmp_path, monkeypatch, name):
+def test_wandb_and_trackio_get_every_record_by_one_call(tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     calls = stand_in(monkeypatch, name, ("init", "log", "finish"))
     out = writer(tmp_path / "v1.partial")
@@ -106,10 +106,11 @@ def test_wandb_and_trackio_get_every_record_by_one_call(tmp_path, monkeypatch, n
     assert told == [
         line | ({"alarms": "hub_block"} if "alarms" in line else {}) for line in lines(tmp_path / "v1.partial")
     ]
+    assert "init" not in capsys.readouterr().out
     assert os.environ.get("WANDB_MODE") == ("offline" if name == "wandb" else None)
 
 
-def test_mlflow_gets_numbers_as_metrics_and_alarms_as_tags(tmp_path, monkeypatch):
+def test_mlflow_gets_numbers_as_metrics_and_alarms_as_tags(tmp_path, monkeypatch, capsys):
     functions = ("set_tracking_uri", "set_experiment", "start_run", "log_params", "log_metrics", "set_tag", "end_run")
     calls = stand_in(monkeypatch, "mlflow", functions)
     train(
@@ -123,4 +124,5 @@ def test_mlflow_gets_numbers_as_metrics_and_alarms_as_tags(tmp_path, monkeypatch
     assert told == [
         {name: value for name, value in line.items() if name != "alarms"} for line in lines(tmp_path / "v1")
     ]
+    assert "start_run" not in capsys.readouterr().out
     assert ("set_tag", "alarms at step 2", "hub_block", {}) in calls and calls[-1] == ("end_run", {})
