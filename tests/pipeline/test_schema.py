@@ -16,7 +16,11 @@ from realmctl.pipeline.pipeline_file import pair
 from realmctl.pipeline.schema import schema
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = [*sorted((ROOT / "examples").glob("*.yaml")), ROOT / "realmctl/demo/demo.yaml", ROOT / "benchmarks/plan.yaml"]
+FILES = [
+    *sorted((ROOT / "examples").glob("*.yaml")),
+    *sorted((ROOT / "realmctl").rglob("*.yaml")),
+    ROOT / "benchmarks/plan.yaml",
+]
 GOOD = {
     "workspace": "w",
     "vars": {"seed": 0, "dropout": None},
