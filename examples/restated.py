@@ -11,6 +11,7 @@ import argparse
 import random
 import re
 from collections import defaultdict
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,20 @@ from realmctl.errors import InputError
 
 
 class Blocks:
-    """The blocks that contain each word. `documents` and `uids` are indexed by row, as in the artifact."""
+    """The blocks that contain each of some words. `documents` and `uids` are indexed by row, as in the artifact."""
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, sought: Set[str]) -> None:
         self._texts, self.documents = list[str](), list[str]()
         self._rows: dict[str, set[int]] = defaultdict(set)
         for row, block in enumerate(Corpus(artifact)):
             self.documents.append(block.document)
             self._texts.append(words_of(f"{block.title} {block.text}"))
-            for word in self._texts[-1].split():
+            for word in sought.intersection(self._texts[-1].split()):
                 self._rows[word].add(row)
         self.uids = np.load(artifact.file("uids.npy"))
 
     def holding(self, words: str) -> set[int]:
-        """Return the rows of the blocks that contain these words next to each other."""
+        """Return the rows of the blocks that contain these words next to each other. Each of them must be sought."""
         rows = set[int].intersection(*(self._rows.get(word, set()) for word in words.split()))
         return {row for row in rows if words in self._texts[row]}
 
@@ -46,14 +47,18 @@ def words_of(text: str) -> str:
     return " ".join(["", *re.findall(r"\w+", text.lower()), ""])
 
 
+def spans_of(sentence: dict[str, Any]) -> set[str]:
+    """Return the words of each different span of a sentence."""
+    return {words_of(sentence["text"][start:stop]) for start, stop, _ in sentence["spans"]} - {" "}
+
+
 def restated(sentences: list[tuple[dict[str, Any], int]], blocks: Blocks) -> dict[str, tuple[int, int]]:
     """Return {name of a count: (count, total)}. `sentences` are records with the uid of their block."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for sentence, uid in sentences:
         own = set(np.flatnonzero(blocks.uids == uid).tolist())
         document = sentence["id"].rpartition("-")[0]
-        spans = {words_of(sentence["text"][start:stop]) for start, stop, _ in sentence["spans"]} - {" "}
-        holding = [blocks.holding(span) - own for span in spans]
+        holding = [blocks.holding(span) - own for span in spans_of(sentence)]
         for rows in holding:
             _count(counts["spans that stand in another block"], bool(rows))
             elsewhere = any(blocks.documents[row] != document for row in rows)
@@ -81,12 +86,15 @@ def main() -> None:
     if given.sentences < 1:
         parser.error("--sentences must be at least 1")
     try:
-        spans, blocks = open_artifact(given.spans), Blocks(open_artifact(given.blocks))
+        spans = open_artifact(given.spans)
         uids, records = np.load(spans.file("uids.npy")), Records(spans.file("sentences.jsonl.zst"))
+        drawn = sorted(random.Random(0).sample(range(len(records)), min(given.sentences, len(records))))
+        sentences = [(records[row], int(uids[row])) for row in drawn]
+        sought = {word for sentence, _ in sentences for span in spans_of(sentence) for word in span.split()}
+        blocks = Blocks(open_artifact(given.blocks), sought)
     except (InputError, OSError) as error:
         raise SystemExit(f"restated: {error}") from None
-    drawn = sorted(random.Random(0).sample(range(len(records)), min(given.sentences, len(records))))
-    for name, (found, of) in restated([(records[row], int(uids[row])) for row in drawn], blocks).items():
+    for name, (found, of) in restated(sentences, blocks).items():
         print(f"{name}: {found:,} of {of:,} ({found / of:.1%})")
 
 

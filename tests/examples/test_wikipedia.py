@@ -107,7 +107,7 @@ def test_the_script_goes_on_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "articles.jsonl").write_text("".join(json.dumps(each) + "\n" for each in articles()))
     encoder = sentence_encoder(tmp_path / "bert", [each["text"] for each in articles()])
     toy = (
-        "projection=16 practice_steps=2 ict=2 further=3 realm=2 batch=4 micro=2 candidates=3 refresh=inline refresh_every=1 "
+        "projection=2 practice_steps=2 ict=2 further=3 realm=2 batch=4 micro=2 candidates=3 refresh=inline refresh_every=1 "
         "cloze=2 measured=2"
     )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
