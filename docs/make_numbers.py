@@ -58,6 +58,7 @@ ADAPT = "docs/results/adapt.md"
 ABLATION = "docs/results/ablation.md"
 REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
 CHANGED = "docs/results/changed-corpus.md"
+OTHER_STARTS = "docs/how-to/other-starts.md"
 ARM = r"\n\| {} +\| +\S+ \| +5 \| (\.\d+) "
 INTERVAL = r"([+-]0?\.\d+ \[[+-]0?\.\d+, [+-]0?\.\d+\])"
 MEASURED = {
@@ -92,6 +93,8 @@ MEASURED = {
     "starts.cocondenser_ict": Measured(
         "docs/results/starts.md", r"(?s)\A.*?\n\| coCondenser \+ ICT \| \S+ ± \S+ \| (\.\d+) "
     ),
+    "starts.import_man_pages": Measured(OTHER_STARTS, r"\n\| `import --scale 20` \| 384 \|.*\| (\.\d+) \|"),
+    "starts.pca_man_pages": Measured(OTHER_STARTS, r"\n\| `ict-init .*? --steps 0` \| 128 \|.*\| (\.\d+) \|"),
     "table1.realm": Measured("docs/results/table1.md", r"\n\| REALM, X = other sentences +\| (\.\d+) "),
     "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
     "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
