@@ -19,7 +19,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 adapt test test-slow test-cuda faults docs parity lowest check constraints format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 adapt test test-slow test-cuda faults mutations docs parity lowest check constraints format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -74,6 +74,9 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
 	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
+
+mutations: $(READY) ## wrong lines in the heart of the code, of which the nearest tests must notice each, kept in docs/mutations.json: WORDS=marginal
+	$(BIN)/python -m tests.mutations $(WORDS)
 
 docs: $(READY) ## the documentation site, built strictly into build/site: open build/site/index.html
 	$(BIN)/python docs/make_site.py

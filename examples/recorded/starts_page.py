@@ -263,6 +263,8 @@ make starts
 - A published sentence encoder does not know the names of a generated world, so it is measured on real text: `make starts-text
   DUMP=FILE QUESTIONS="FILE ..."`, settings in `examples/starts_text.yaml`. That encoder has no masked-language-model head, so Condenser starts from a
   head that is fitted by ridge regression.
+- Spider's queries were drawn around the whole span here, and a Condenser's masks could be a word longer than the budget. Since then
+  both are drawn as their authors draw them.
 - realmctl {realmctl}; {processor}. Numbers are mean ± sample standard deviation over the seeds; a dash is what was not run.
 - The seconds are those of the process itself, on a machine that other work shared.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -299,3 +300,11 @@ def test_versions_are_numbers_not_names(tmp_path):
     made = [Plain(text=str(n)).make(tmp_path / "plain").path.name for n in range(11)]
     assert made[-1] == "v11" and version_numbers(tmp_path / "plain") == list(range(1, 12))
     assert open_artifact(tmp_path / "plain").path.name == "v11"
+
+
+def test_the_content_covers_files_and_parts(tmp_path):
+    manifest = read_manifest(Plain(text="a").make(tmp_path / "plain").path)
+    entry = replace(next(iter(manifest.files.values())), sha256="0" * 64)
+    others = [replace(manifest, parts={"a": "0" * 64}), replace(manifest, parts={"b": "0" * 64})]
+    others += [replace(manifest, files={**manifest.files, "a": entry})]
+    assert len({each.content for each in (manifest, *others)}) == 4

@@ -179,6 +179,18 @@ def test_a_version_that_is_deleted_while_it_is_opened_is_refused(tmp_path, monke
         open_artifact(version)
 
 
+def test_a_version_that_is_deleted_before_it_is_locked_is_refused(tmp_path, monkeypatch):
+    version, flock = plain(tmp_path, "a").path, lease.fcntl.flock
+
+    def deleted_before(handle, how):
+        version.rename(tmp_path / "gone")
+        flock(handle, how)
+
+    monkeypatch.setattr(lease.fcntl, "flock", deleted_before)
+    with pytest.raises(InputError, match="plain/v1"):
+        lease.lease(version / "manifest.json")
+
+
 def test_what_a_killed_gc_left_is_deleted(tmp_path):
     plain(tmp_path, "a"), plain(tmp_path, "b")
     trash = (tmp_path / "plain/v1").rename(tmp_path / "plain/.v1.deleted")

@@ -53,3 +53,16 @@ def test_kept_is_what_can_be_reached(drawn, needed_by_runs, newest):
     assert all(why[path] == NEWEST for path in last)
     assert all(why[path] == DAMAGED for path in damaged - in_use)
     assert all(why[path] == IN_USE for path in in_use - last)
+
+
+def test_what_an_input_was_made_from_is_kept_too():
+    def version(name: str, contents: str, needs: str) -> VersionNeeds:
+        return VersionNeeds(Path(name), frozenset(contents), frozenset(needs), 1)
+
+    series = [
+        [version("a/v1", "1", ""), version("a/v2", "4", ""), version("a/v3", "7", "")],
+        [version("b/v1", "2", "1"), version("b/v2", "5", "")],
+        [version("c/v1", "3", "2")],
+    ]
+    kept = reasons_to_keep(WorkspaceContents(series, frozenset()), 1)
+    assert {str(path) for path in kept} == {"a/v1", "a/v3", "b/v1", "b/v2", "c/v1"}

@@ -45,6 +45,14 @@ def test_best_columns_by_groups_takes_the_same(data, columns, k, group):
         check_best_columns(data.draw(arrays(np.float32, (2, columns), elements=few_values)), k)
 
 
+@pytest.mark.parametrize("best", [0, 191, 192, 199])
+def test_the_best_column_is_found_wherever_it_stands(best):
+    """Of 200 columns the last 8 fill no group."""
+    scores = -np.arange(200, dtype=np.float32)[None]
+    scores[0, best] = 1
+    check_best_columns(scores, 1)
+
+
 def check_best_columns(scores, k):
     found, columns = best_columns(torch.from_numpy(scores), k)
     wanted = np.argsort(-scores, axis=1, kind="stable")[:, :k]

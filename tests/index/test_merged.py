@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,21 @@ def test_parts_are_merged_as_one_index_sorts_them(rows, k, parts):
     scores, ids = MergedIndex(own, vectors).search(queries, k)
     assert (ids == brute_force(vectors, queries, k)).all()
     assert (scores == ExactIndex(vectors).search(queries, k)[0]).all()
+
+
+def test_what_a_part_did_not_find_is_no_row_of_another():
+    """An approximate part that finds one row only fills the rest with -1."""
+    vectors, queries = whole_numbers(8, 0), whole_numbers(9, 1)
+    last = ExactIndex(vectors[5:])
+    short = SimpleNamespace(count=3, dimension=4, search=lambda queries_BD, k: one_of(*last.search(queries_BD, k)))
+    scores, ids = MergedIndex([(0, ExactIndex(vectors[:5])), (5, short)], vectors).search(queries, 8)
+    assert ((ids >= 0) == np.isfinite(scores)).all() and ((ids >= 0).sum(1) == 6).all()
+    assert all(len(set(row[row >= 0])) == 6 for row in ids)
+
+
+def one_of(scores: NDArray[np.float32], ids: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    scores[:, 1:], ids[:, 1:] = -np.inf, -1
+    return scores, ids
 
 
 @pytest.mark.parametrize("rows", [40, 2])

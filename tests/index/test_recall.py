@@ -38,6 +38,20 @@ def test_recall_is_the_share_of_true_neighbours_found():
     assert 0.3 < share < 0.9
 
 
+def test_of_several_depths_the_worst_recall_counts():
+    """The search finds the three best rows and the row itself, and nothing else."""
+    matrix = clustered(60)
+    exact = ExactIndex(matrix)
+
+    def shallow(queries_BD, k):
+        scores, ids = exact.search(queries_BD, k)
+        scores[:, 4:] = -np.inf
+        return scores, ids
+
+    recall = RecallSample(matrix, depths=(2, 20), sample=60, seed=3).measure(shallow)
+    assert recall.k == 20 and 3 / 20 <= recall.mean <= 4 / 20
+
+
 def test_equal_blocks_stand_in_for_each_other():
     matrix = np.repeat(clustered(20), 4, axis=0)
     one_of_four_hidden = Blind(matrix, range(0, 80, 4))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.models.inputs import Collator, block_token_mask
+from realmctl.spans.query import hide
 from realmctl.tokens.frame import Frame
 
 token_ids = st.lists(st.integers(5, 99), max_size=30)
@@ -65,3 +66,18 @@ def test_rows_are_padded_to_the_longest_and_hold_all_tokens(pairs: list[tuple[li
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32])
 def test_unsigned_ids_do_not_wrap(kind: type) -> None:
     assert a_packer.query([np.array([60_000], kind)], 64).ids_BL.tolist() == [[1, 60_000, 2]]
+
+
+@pytest.mark.parametrize("frame", [Frame.bert(1, 2), Frame(before=1, between=(2, 2), after=2, second_segment=0)])
+def test_hidden_wordpieces_are_asked_for_where_they_stand(frame: Frame) -> None:
+    """Alone and beside a text: at each place stands the mask, and its target is the wordpiece that was there."""
+    collator = Collator(frame, pad_id=0, mask_id=3)
+    whole, text = np.array([10, 11, 12]), np.array([20, 21, 22, 23])
+    for beside in (None, hide(text, [0, 3], 3)):
+        queries = [hide(whole, [0, 2], 3, beside=beside), hide(whole[:1], [0], 3, beside=beside)]
+        batch = collator.queries(queries, 20, 20)
+        places, targets = batch.place_M.tolist(), batch.target_M.tolist()
+        assert all(batch.packed.ids_BL.flatten()[place] == 3 for place in places)
+        behind = [20, 23] if beside else []
+        assert targets == [10, 12, *behind, 10, *behind] and len(set(places)) == len(targets)
+        assert (batch.packed.ids_BL == 3).sum() == len(places)

@@ -40,3 +40,8 @@ def test_queries_survive_the_exchange():
     sent = [one, two, empty, one]
     assert [*map(as_lists, from_numbers(to_numbers(sent)))] == [*map(as_lists, sent)]
     assert from_numbers(to_numbers([])) == []
+
+
+def test_behind_a_prefix_the_hidden_places_move():
+    query = hide(np.array([11, 12, 13]), [0, 2], MASK).after((7, 8))
+    assert as_lists(query) == [[7, 8, MASK, 12, MASK], [2, 4], [11, 13], -1, None]

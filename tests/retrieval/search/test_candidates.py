@@ -71,9 +71,9 @@ def corpus(tmp_path_factory):
 
 
 def test_the_null_document_is_empty(corpus):
-    titles, bodies = titles_and_bodies(corpus, np.array([NULL, 1, ABSENT]))
-    assert [len(title) for title in titles] == [0, 1, 0] and [len(body) for body in bodies] == [0, 4, 0]
-    assert np.array_equal(bodies[1], corpus.tokens(1))
+    titles, bodies = titles_and_bodies(corpus, np.array([NULL, 1, ABSENT, 0]))
+    assert [len(title) for title in titles] == [0, 1, 0, 1] and [len(body) for body in bodies] == [0, 4, 0, 3]
+    assert np.array_equal(bodies[1], corpus.tokens(1)) and np.array_equal(bodies[3], corpus.tokens(0))
 
 
 @settings(max_examples=40, deadline=None)

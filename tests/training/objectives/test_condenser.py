@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,6 +105,28 @@ def test_no_word_that_fits_is_left_out(sizes, rate, seed):
         taken = int(chosen_L.sum())
         assert taken <= budget
         assert all(taken + size > budget for size, hidden in zip(sizes, chosen_L[first_W], strict=True) if not hidden)
+
+
+def test_a_window_begins_anywhere_in_its_block(chain):
+    examples = process.objective(chain.blocks.path, contrastive=False, length=8).examples
+    examples.corpus = SimpleNamespace(tokens=lambda row: np.arange(20, 40))
+    rng, starts = np.random.default_rng(0), set()
+    for _ in range(300):
+        query = examples.window(0, rng)
+        text = query.tokens.copy()
+        text[query.places] = query.targets
+        assert text.tolist() == [*range(text[0], text[0] + 6)]
+        starts.add(int(text[0]) - 20)
+    assert starts == set(range(15))
+
+
+def test_the_windows_of_a_pair_are_from_two_blocks(chain):
+    examples = process.objective(chain.blocks.path, length=8).examples
+    examples.corpus = SimpleNamespace(tokens=lambda row: np.full(20, 20 + row))
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        first, second = examples.draw_all(0, rng)
+        assert len({*first.targets.tolist(), *second.targets.tolist()}) == 2
 
 
 def test_windows_are_cut_before_they_are_masked(chain):

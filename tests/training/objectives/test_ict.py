@@ -293,6 +293,7 @@ def test_crops_are_independent_runs_of_a_tenth_to_a_half_of_a_block(chain):
     lengths, starts = np.array([len(crop) for crop in crops]), np.array([crop[0] for crop in crops])
     assert lengths.min() >= 20 and lengths.max() < 100 and lengths.mean() == pytest.approx(60, abs=2)
     assert (starts / (200 - lengths)).mean() == pytest.approx(0.5, abs=0.03)
+    assert starts.min() == 0 and max(crop[-1] for crop in crops) == 199
     assert len(objective.crop(np.arange(10), rng)) == 5  # the shortest crop
     pairs = pairs_of(objective, 5)
     bodies = {chain_of_tokens(objective.corpus, row) for row in range(len(objective.corpus))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL
+from realmctl.spans.query import hide
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings import PretrainSettings
@@ -175,6 +177,14 @@ def test_micro_batches_give_the_loss_and_gradients_of_the_whole(chain, marginal,
         assert torch.allclose(one.grad, other.grad, rtol=1e-3, atol=2e-5)
 
 
+@pytest.mark.parametrize(("marginal", "normaliser"), [("token", 6), ("sequence", 3)])
+def test_the_loss_is_divided_by_hidden_wordpieces_or_by_queries(chain, marginal, normaliser):
+    objective = objective_of(chain, marginal=marginal)
+    hidden = [hide(objective.queries.tokens(row), range(count), 4) for row, count in ((0, 1), (1, 3), (2, 2))]
+    [part] = objective._searched([replace(query, sentence=row) for row, query in enumerate(hidden)])
+    assert part.normaliser == normaliser
+
+
 def test_a_query_never_sees_its_own_block(chain):
     """X = Z here, so the best hit of a sentence would often be the block it stands in."""
     objective = objective_of(chain, candidates=30)
@@ -188,6 +198,14 @@ def test_a_query_never_sees_its_own_block(chain):
                 assert len(set(uids)) == 29
                 seen += 1
     assert seen == 60
+
+
+def test_queries_are_searched_without_dropout(chain):
+    objective = objective_of(chain)
+    queries = objective.draw(0)[0].asked.queries
+    objective.retriever.query_tower.dropout.p = 0.5
+    objective.modules.train()
+    assert np.array_equal(objective.vectors(queries), objective.vectors(queries))
 
 
 def test_a_query_may_see_its_own_block_where_it_is_asked_for(chain):

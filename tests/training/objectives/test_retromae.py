@@ -45,7 +45,7 @@ def test_each_position_reads_a_random_half_of_the_text_and_never_itself(chain: C
     assert set(np.unique(others)) <= {19, 20}  # half of 40, less itself
     share = visible[:, 1:-1, 1:-1].mean(0)[~np.eye(40, dtype=bool)]
     assert share.min() > 0.35 and share.max() < 0.65 and share.mean() == pytest.approx(0.5, abs=0.01)
-    assert len({row.tobytes() for row in visible[0, 1:-1]}) > 20  # sets of their own
+    assert len({row.tobytes() for row in visible[0, 1:-1]}) > 30  # of one set, less themselves, there are at most 21
 
 
 def test_whole_words_are_hidden(chain: Chain) -> None:

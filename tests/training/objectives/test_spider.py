@@ -16,6 +16,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
 from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.objectives import in_batch
 from realmctl.training.objectives.spider import DRAWS, SHORTEST_WINDOW, SpiderObjective
 from realmctl.training.settings import SpiderSettings
 from stages.chunk import Chunk
@@ -190,6 +191,17 @@ def test_the_loss_is_a_softmax_over_all_blocks_of_the_batch(blocks):
         right += int(score.argmax()) == 2 * number
     assert len(choices) == 12 and loss.item() == pytest.approx(total.item() / 6, rel=1e-5)
     assert sums["accuracy"] == (right, 6)
+
+
+def test_the_targets_of_a_process_are_its_own_blocks_among_those_of_all(blocks, monkeypatch):
+    """The second of two processes: the blocks and hard negatives of the first stand before its own."""
+    objective = objective_of(blocks)
+    objective.own = slice(3, 6)
+    query_BD, block_XD = torch.eye(8)[:3], torch.zeros(6, 8)
+    block_XD[::2] = 9 * query_BD
+    monkeypatch.setattr(in_batch, "all_gather", lambda own_XD: torch.cat([torch.zeros(6, 8), own_XD]))
+    loss, accuracy = objective._contrast(objective.examples(0), None, query_BD, block_XD, block_XD[:0])
+    assert accuracy == 1 and loss.item() == pytest.approx(np.log(1 + 11 * np.exp(-9)), abs=1e-5)
 
 
 @pytest.mark.parametrize("chunk", [1, 4])

@@ -48,6 +48,18 @@ def test_restore_opens_the_index_of_the_checkpoint(chain, started, live, retriev
         again.restore({**states[4], "index_step": 8})
 
 
+def test_a_run_does_not_go_on_with_another_snapshot_than_the_checkpoint_names(chain, started, live, retriever):
+    refresh = started("lockstep")
+    current = IndexInUse(chain.index, "cpu", refresh)
+    current.renew(2, retriever)
+    state = current.state()
+    assert state["awaited"][0] == 2
+    again = IndexInUse(chain.index, "cpu", refresh)
+    again.restore(state)
+    with pytest.raises(InputError, match="step 2"):
+        again.restore({**state, "awaited": (2, "0" * 64)})
+
+
 def test_training_waits_for_an_index_that_is_too_old(chain, started, live, retriever, capsys):
     current = IndexInUse(chain.index, "cpu", started("background", max_index_age=3))
     assert [current.renew(step, retriever) for step in range(4)] == [{"index_age_steps": age} for age in range(4)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -82,3 +83,10 @@ def test_what_is_held_is_unknown_when_the_file_is_damaged(live):
 def test_a_damaged_heartbeat_says_nothing(live, text):
     (live.path / "refresher.json").write_text(text)
     assert live.last_beat() == {}
+
+
+def test_an_index_of_another_retriever_is_not_there(chain, live):
+    """It is not damaged either, so it stays where it is."""
+    shutil.copytree(chain.index.path, live.indexes.at(2))
+    assert live.indexes.whole(2, chain.index.lineage["retriever"]) == live.indexes.whole(2) is not None
+    assert live.indexes.whole(2, "0" * 64) is None and live.indexes.has(2)

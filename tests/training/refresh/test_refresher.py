@@ -14,6 +14,7 @@ from realmctl.artifacts import open_artifact, verify
 from realmctl.errors import NotFiniteError, QualityError
 from realmctl.training.refresh import refresher
 from realmctl.training.refresh.index_maker import request_of
+from realmctl.training.refresh.protocol import StepFolder
 from realmctl.training.refresh.refresher import Heartbeat, Refresher, Superseded
 from tests.fixtures.chain import pretrain
 from tests.fixtures.refresh import damage, nudge
@@ -87,6 +88,34 @@ def test_a_refresher_that_is_overtaken_in_the_middle_stops_at_the_next_blocks(tr
     with pytest.raises(Superseded):
         ours.refresh_newest()
     assert list(live.indexes.path.iterdir()) == []
+
+
+def test_a_refresher_that_is_overtaken_after_the_last_blocks_does_not_deliver(
+    trainer, live, retriever, new_run, monkeypatch
+):
+    """The new run has placed its request and not yet tidied the folder."""
+    trainer.offer(2, 0, retriever)
+    ours = Refresher(live, "cpu")
+    make = ours.maker.make
+    monkeypatch.setattr(StepFolder, "tidy", lambda folder: None)
+    ours.maker.make = lambda *arguments: (make(*arguments), new_run())[0]
+    with pytest.raises(Superseded):
+        ours.refresh_newest()
+    assert live.indexes.steps() == []
+
+
+def test_the_index_of_an_earlier_attempt_at_a_step_is_made_again(trainer, live, retriever):
+    """Here it is the index of another step, under the name of the newest snapshot."""
+    ours = Refresher(live, "cpu")
+    for step in (2, 4):
+        trainer.offer(step, 0, retriever)
+        nudge(retriever)
+        assert ours.refresh_newest() and not ours.refresh_newest()
+    live.snapshots.remove(4)
+    live.indexes.remove(2)
+    live.indexes.at(4).rename(live.indexes.at(2))
+    assert ours.refresh_newest()
+    assert open_artifact(live.indexes.at(2)).lineage["retriever"] == open_artifact(live.snapshots.at(2)).content
 
 
 def test_two_refreshers_at_once_do_not_share_a_file(trainer, live, retriever):
