@@ -1,4 +1,4 @@
-"""Write docs/mutations.md from docs/mutations.json: python docs/make_mutations.py. `make mutations` writes both.
+"""Write docs/mutations.md from docs/mutations.json: python -m docs.make_mutations. `make mutations` writes both.
 
 mutations.json holds the test that noticed each mutation in the last run of `make mutations`; nothing where none did.
 """
@@ -9,14 +9,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.mutations.table import KINDS, PLACES
+
 PAGE = Path(__file__).parent / "mutations.md"
 RESULTS = Path(__file__).parent / "mutations.json"
 
 
 def page(found: Mapping[str, Mapping[str, str]]) -> str:
     """Return the page for what `make mutations` found: {file: {mutation: test that noticed it}}."""
-    from tests.mutations.table import KINDS, PLACES
-
     every = [(place.file, mutation) for place in PLACES for mutation in place.mutations]
     noticed = {kind: [found[file][one.what] for file, one in every if one.kind == kind] for kind in KINDS}
     survivors = [(file, one) for file, one in every if not found[file][one.what]]
@@ -39,11 +39,17 @@ def page(found: Mapping[str, Mapping[str, str]]) -> str:
     ]
     if survivors:
         lines += ["## Survivors", "", "| file | mutation | why no test fails |", "|---|---|---|"]
-        lines += [f"| `{file}` | {one.what} | {one.survives} |" for file, one in survivors]
+        lines += [f"| `{file}` | {_cell(one.what)} | {one.survives} |" for file, one in survivors]
         lines += [""]
     lines += ["## What notices them", "", "| file | mutation | the first test that fails |", "|---|---|---|"]
-    lines += [f"| `{file}` | {one.what} | `{found[file][one.what]}` |" for file, one in every if found[file][one.what]]
-    return "\n".join(lines).replace("<", "&lt;") + "\n"
+    lines += [
+        f"| `{file}` | {_cell(one.what)} | `{found[file][one.what]}` |" for file, one in every if found[file][one.what]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 if __name__ == "__main__":
