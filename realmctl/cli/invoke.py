@@ -34,8 +34,7 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         sys.stdout.flush()
         return int(code or 0)
     except KeyboardInterrupt as stop:
-        print(f"error: {interruption(stop)}", file=sys.stderr)
-        return stop.exit_code if isinstance(stop, StoppedBySignal) else 130
+        return _told(stop)
     except BrokenPipeError:
         _give_up_stdout()
         return BROKEN_PIPE
@@ -44,6 +43,8 @@ def exit_code_of(work: Callable[[], Any]) -> int:
             return BROKEN_PIPE
         raise
     except Exception as error:
+        if stop := _interruption_behind(error):
+            return _told(stop)
         known = at_the_end(error, "stdout" if isinstance(error, OSError) and _is_of_stdout() else "")
         if known is None:
             raise
@@ -51,6 +52,18 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         text = log.printable(" ".join(str(known).splitlines()))
         sys.stderr.write(f"error: {which}{text}\n")  # at once, because torchrun's processes share one stderr
         return known.exit_code
+
+
+def _told(stop: KeyboardInterrupt) -> int:
+    print(f"error: {interruption(stop)}", file=sys.stderr)
+    return stop.exit_code if isinstance(stop, StoppedBySignal) else 130
+
+
+def _interruption_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The signal that an exception comes from: a C extension that is imported meanwhile raises ImportError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _is_of_stdout() -> bool:

@@ -9,7 +9,8 @@ import threading
 import pytest
 import torch
 
-from realmctl.errors import InterruptedRun, StoppedBySignal
+from realmctl.cli.invoke import exit_code_of
+from realmctl.errors import InterruptedRun, ResourceError, StoppedBySignal
 from realmctl.execution.signals import STOP_SIGNALS, asked_to_stop, deferred, install_stop_now, stop_now
 
 
@@ -124,3 +125,18 @@ def test_outside_of_training_a_signal_stops_at_once():
         stop_now(signal.SIGTERM, None)
     with pytest.raises(KeyboardInterrupt):
         stop_now(signal.SIGINT, None)
+
+
+def test_a_signal_while_a_c_extension_is_imported_is_no_missing_package():
+    """Its initialisation makes an ImportError of the signal."""
+
+    def work() -> None:
+        try:
+            try:
+                stop_now(signal.SIGHUP, None)
+            except StoppedBySignal as stop:
+                raise ImportError("initialization failed") from stop
+        except ImportError:
+            raise ResourceError("hnswlib cannot be imported") from None
+
+    assert exit_code_of(work) == 75
