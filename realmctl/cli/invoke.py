@@ -43,8 +43,8 @@ def exit_code_of(work: Callable[[], Any]) -> int:
             return BROKEN_PIPE
         raise
     except Exception as error:
-        if stop := _interruption_behind(error):
-            return _told(stop)
+        if behind := _interruption_behind(error):
+            return _told(behind)
         known = at_the_end(error, "stdout" if isinstance(error, OSError) and _is_of_stdout() else "")
         if known is None:
             raise
