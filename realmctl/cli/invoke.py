@@ -16,7 +16,7 @@ import typer
 
 from realmctl import log
 from realmctl.cli.options import Quiet, Threads
-from realmctl.errors import InputError, StoppedBySignal, at_the_end, interruption
+from realmctl.errors import InputError, StoppedBySignal, at_the_end, interruption, interruption_behind
 from realmctl.execution import processes
 from realmctl.execution.cores import use_free_cores, use_threads
 
@@ -43,7 +43,7 @@ def exit_code_of(work: Callable[[], Any]) -> int:
             return BROKEN_PIPE
         raise
     except Exception as error:
-        if behind := _interruption_behind(error):
+        if behind := interruption_behind(error):
             return _told(behind)
         known = at_the_end(error, "stdout" if isinstance(error, OSError) and _is_of_stdout() else "")
         if known is None:
@@ -57,13 +57,6 @@ def exit_code_of(work: Callable[[], Any]) -> int:
 def _told(stop: KeyboardInterrupt) -> int:
     print(f"error: {interruption(stop)}", file=sys.stderr)
     return stop.exit_code if isinstance(stop, StoppedBySignal) else 130
-
-
-def _interruption_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The signal that an exception comes from: a C extension that is imported meanwhile raises ImportError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error
 
 
 def _is_of_stdout() -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
+from transformers.utils import logging as transformers_logging
 
 from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_config, require_memory
@@ -31,6 +32,7 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
     """
     config = read_config(folder, what)
     require_memory(folder, kind, config, f"Name a {what}.")
+    transformers_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         model = kind.from_pretrained(str(folder), config=config, use_safetensors=True, trust_remote_code=False)

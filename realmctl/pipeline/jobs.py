@@ -24,7 +24,15 @@ from typing import Any
 
 from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, at_the_end, error_of, interruption
+from realmctl.errors import (
+    InterruptedRun,
+    RealmctlError,
+    ResourceError,
+    at_the_end,
+    error_of,
+    interruption,
+    interruption_behind,
+)
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import free_cores, given_threads, use_threads
 from realmctl.execution.signals import install_stop_now
@@ -212,6 +220,8 @@ def _report(request: dict[str, Any]) -> dict[str, Any]:
     except KeyboardInterrupt as stop:
         return _failure(InterruptedRun(interruption(stop)))
     except Exception as error:
+        if behind := interruption_behind(error):
+            return _failure(InterruptedRun(interruption(behind)))
         known = at_the_end(error)
         if known is None:
             raise

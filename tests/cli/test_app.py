@@ -196,7 +196,7 @@ def test_every_command_takes_json_and_quiet():
 
 def test_ask_probe_and_refresh_print_what_they_are_given(realmctl, monkeypatch):
     asked = types.SimpleNamespace(record=lambda: {"question": "who?"})
-    asking = types.SimpleNamespace(ask=lambda question, *_, **__: asked)
+    asking = types.SimpleNamespace(ask=lambda question, *_, **__: asked, ask_language_model=None)
     monkeypatch.setitem(sys.modules, "realmctl.retrieval.answering.asking", asking)
     filler = types.SimpleNamespace(fill_mask=lambda sentence, _: FilledSentence(sentence, (), (), ()))
     monkeypatch.setattr(PretrainedModel, "open", lambda *_, **__: filler)

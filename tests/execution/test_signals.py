@@ -12,6 +12,7 @@ import torch
 from realmctl.cli.invoke import exit_code_of
 from realmctl.errors import InterruptedRun, ResourceError, StoppedBySignal
 from realmctl.execution.signals import STOP_SIGNALS, asked_to_stop, deferred, install_stop_now, stop_now
+from realmctl.pipeline import jobs
 
 
 def send(number: int) -> None:
@@ -127,10 +128,10 @@ def test_outside_of_training_a_signal_stops_at_once():
         stop_now(signal.SIGINT, None)
 
 
-def test_a_signal_while_a_c_extension_is_imported_is_no_missing_package():
-    """Its initialisation makes an ImportError of the signal."""
+def test_a_signal_while_a_c_extension_is_imported_is_no_missing_package(monkeypatch):
+    """Its initialisation makes an ImportError of the signal. The same in a process that makes stages for `run --jobs`."""
 
-    def work() -> None:
+    def work(*_: object) -> None:
         try:
             try:
                 stop_now(signal.SIGHUP, None)
@@ -140,3 +141,5 @@ def test_a_signal_while_a_c_extension_is_imported_is_no_missing_package():
             raise ResourceError("hnswlib cannot be imported") from None
 
     assert exit_code_of(work) == 75
+    monkeypatch.setattr(jobs, "_made", work)
+    assert jobs._report({"quiet": False, "name": "index"})["exit_code"] == 75
