@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import huggingface_hub
@@ -24,6 +25,7 @@ pytest.importorskip("ir_measures")
 DOCUMENTS = {
     name: " ".join([*birth, *work]).replace("[[", "").replace("]]", "") for name, (birth, work) in documents().items()
 }
+needs_ir_datasets = pytest.mark.skipif(find_spec("ir_datasets") is None, reason="ir_datasets is not installed")
 IDS = {name: f"d{number}" for number, name in enumerate(DOCUMENTS)}
 QUERIES = {f"q{number}": f"Where was {name} born?" for number, name in enumerate([*DOCUMENTS][:4])}
 JUDGED = [(f"q{number}", f"d{number}", 1) for number in range(3)]
@@ -104,7 +106,7 @@ def test_a_folder_of_beir_folders_by_bm25(realmctl, chain: Chain, tmp_path, ir):
 @pytest.mark.parametrize(
     ("given", "code", "named"),
     [
-        (["ir:nobody/knows"], 2, "nobody/knows"),
+        pytest.param(["ir:nobody/knows"], 2, "nobody/knows", marks=needs_ir_datasets),
         (["empty"], 3, "empty"),
         (["hf:a/Same", "hf:b/Same"], 2, "Same"),
         (["hf:a/X", "--method", "magic"], 2, "magic"),

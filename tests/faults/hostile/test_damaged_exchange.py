@@ -22,6 +22,7 @@ from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from stages.embed import Embed
 from stages.eval_em import EvalEm
+from stages.mine_negatives import MineNegatives
 from stages.rank import Rank
 from tests.convert import realm_checkpoints as published
 from tests.convert.imports import encoder_folders as encoders
@@ -124,10 +125,14 @@ def exports(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Exports:
     """{form: (what is exported, how)}"""
     folder = tmp_path_factory.mktemp("exports")
     parts = {"blocks": chain.blocks, "retriever": chain.retriever, "index": chain.index}
+    ranking = Rank(**parts, queries=chain.questions, top=7).make(folder / "ranking")
     made = {
         "blocks": chain.blocks,
         "embeddings": Embed(blocks=chain.blocks, retriever=chain.retriever).make(folder / "embeddings"),
-        "ranking": Rank(**parts, queries=chain.questions, top=7).make(folder / "ranking"),
+        "ranking": ranking,
+        "negatives": MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions).make(
+            folder / "negatives"
+        ),
         "scores": EvalEm(**parts, questions=chain.questions, hits=5, precision="fp32").make(folder / "scores"),
     }
 

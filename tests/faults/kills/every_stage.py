@@ -22,6 +22,7 @@ from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
+from stages.mine_negatives import MineNegatives
 from stages.mlm_init import MlmInit
 from stages.rank import Rank
 from stages.retromae_init import RetromaeInit
@@ -73,6 +74,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "pretrain": pretrain(chain, checkpoint_every=1),
         "finetune": finetune(chain, checkpoint_every=1),
         "rank": rank,
+        "mine-negatives": MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-run": EvalRun(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-em": EvalEm(blocks=chain.blocks, questions=chain.questions, hits=5, precision="fp32", **parts),
         "eval-cloze": EvalCloze(blocks=chain.blocks, method="bm25"),

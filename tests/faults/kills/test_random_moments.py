@@ -67,7 +67,8 @@ def interrupt(runs: Runs, number: signal.Signals, draw: random.Random) -> int:
 
 
 def test_every_stage_is_here(all_stages):
-    assert {name.partition(",")[0] for name in all_stages} == set(available_stages())
+    """But for `collect`, which downloads."""
+    assert {name.partition(",")[0] for name in all_stages} == set(available_stages()) - {"collect"}
 
 
 @pytest.mark.timeout(7200)
