@@ -58,6 +58,8 @@ ADAPT = "docs/results/adapt.md"
 ABLATION = "docs/results/ablation.md"
 REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
 CHANGED = "docs/results/changed-corpus.md"
+SPEED, RATIO = "docs/results/speed.md", r"[^|]*\| 1 \|[^*]*\*\*([\d.]+)\*\*"
+"""A line of one thread, and the ratio that stands in it."""
 OTHER_STARTS = "docs/how-to/other-starts.md"
 ARM = r"\n\| {} +\| +\S+ \| +5 \| (\.\d+) "
 INTERVAL = r"([+-]0?\.\d+ \[[+-]0?\.\d+, [+-]0?\.\d+\])"
@@ -98,9 +100,10 @@ MEASURED = {
     "table1.realm": Measured("docs/results/table1.md", r"\n\| REALM, X = other sentences +\| (\.\d+) "),
     "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
     "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
-    "speed.step": Measured("benchmarks/pretrain_step.md", r"\| float32 \| 3 \| .*? \| \*\*([\d.]+)\*\* \(", 1),
-    "speed.embedding": Measured("benchmarks/embedding.md", r"\| realmctl, float32 \| 25\.8 \| \*\*([\d.]+)\*\*", 1),
-    "speed.embedding_bf16": Measured("benchmarks/embedding.md", r"\| realmctl, bfloat16, .*? \| \*\*([\d.]+)\*\*", 1),
+    "speed.step": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| float32 \|{RATIO}", 1),
+    "speed.step_bf16": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| bfloat16 \|{RATIO}", 1),
+    "speed.embedding": Measured(SPEED, rf"\n\| embedding of blocks \|[^|]*\| float32 \|{RATIO}", 1),
+    "speed.embedding_bf16": Measured(SPEED, rf"\n\| embedding of blocks \|[^|]*\| bfloat16 \|{RATIO}", 1),
     "speed.dump_bz2": Measured(
         "benchmarks/dump_to_blocks.md",
         r"\| part \| nine repeats \| five repeats \|\n.*\n\| dump.bz2 -> blocks file, cold \| (\S+) \(\S+\) \| (\S+) \(",
