@@ -36,7 +36,7 @@ from realmctl.corpus.document import Document
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.inputs import streams
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 RESIDUE = {
     "[[": r"\[\[",
@@ -125,7 +125,7 @@ def peer_blocks(
     read: Callable[[], Pages],
     extract: Callable[[dump.Page], str],
     tokenizer: Any,
-    wp: wordpiece.WordPiece,
+    wp: Tokenizer,
     out: Path,
 ) -> int:
     """Make blocks with the peers: extract, split, encode with offsets, pack greedily, write gzip."""
@@ -152,7 +152,7 @@ def peer_blocks(
     return blocks
 
 
-def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: Path) -> int:
+def our_blocks(read: Callable[[], Pages], tokenizer: Tokenizer, out: Path) -> int:
     """Make blocks with the functions that `realmctl chunk` calls, in one process."""
     collator = BlockPacker(tokenizer, ChunkSettings())
     with RecordWriter(out / "ours.jsonl.zst") as file:
@@ -171,13 +171,13 @@ def halves(path: Path, folder: Path) -> tuple[Path, Path]:
     return parts
 
 
-_loaded: dict[Path, wordpiece.WordPiece] = {}
+_loaded: dict[Path, Tokenizer] = {}
 
 
-def fresh(folder: Path) -> wordpiece.WordPiece:
+def fresh(folder: Path) -> Tokenizer:
     """Return a loaded tokenizer with an empty cache. Loading is not timed on either side."""
     if folder not in _loaded:
-        _loaded[folder] = wordpiece.load(folder)
+        _loaded[folder] = Tokenizer.load(folder)
     _loaded[folder].clear_cache()
     return _loaded[folder]
 

@@ -37,7 +37,7 @@ def texts_in(folder: Path) -> list[str]:
 def ours(precision: str, folder: Path) -> Work:
     """What `realmctl embed` does: batches of 4 sorted by length."""
     import torch
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer as LibraryTokenizer
 
     from realmctl.models.bert.files import load_masked_lm
     from realmctl.models.encoder import cls_state
@@ -45,7 +45,7 @@ def ours(precision: str, folder: Path) -> Work:
     from realmctl.models.precision import autocast
     from realmctl.tokens.frame import Frame
 
-    tokenizer: Any = Tokenizer.from_file(str(encoder() / "tokenizer.json"))
+    tokenizer: Any = LibraryTokenizer.from_file(str(encoder() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     bert, collator = load_masked_lm(encoder())[0].bert, Collator(Frame.bert(101, 102), pad_id=0, mask_id=103)

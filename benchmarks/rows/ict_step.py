@@ -42,12 +42,12 @@ def ours(precision: str, micro_batch: int, folder: Path) -> Work:
     from realmctl.models.inputs import Collator
     from realmctl.models.precision import autocast
     from realmctl.models.retriever import Retriever
-    from realmctl.tokens import wordpiece
+    from realmctl.tokens.tokenizer import Tokenizer
     from realmctl.training.objectives.in_batch import Example, InBatchContrast
     from realmctl.training.settings import ContrastSettings
 
     artifact = open_artifact(folder / "retriever")
-    retriever, tokenizer = Retriever.load(artifact.path, dropout=0.0).train(), wordpiece.load(artifact.path)
+    retriever, tokenizer = Retriever.load(artifact.path, dropout=0.0).train(), Tokenizer.load(artifact.path)
     pairs = json.loads((folder / "pairs.json").read_text())
 
     class Given(InBatchContrast):

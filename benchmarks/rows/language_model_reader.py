@@ -20,11 +20,12 @@ character here."""
 
 def prepare(folder: Path, quick: bool) -> str:
     """Write a GPT-2 with random weights, whose tokens are characters, and texts."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer as LibraryTokenizer
+    from tokenizers import decoders, models, pre_tokenizers
     from transformers import GPT2Config, GPT2LMHeadModel
 
     alphabet = ["<|endoftext|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    tokenizer = Tokenizer(models.BPE(vocab={token: number for number, token in enumerate(alphabet)}, merges=[]))
+    tokenizer = LibraryTokenizer(models.BPE(vocab={token: number for number, token in enumerate(alphabet)}, merges=[]))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     tokenizer.save(str(folder / "tokenizer.json"))
     layers, queries = (2, 2) if quick else (12, 2)
@@ -69,11 +70,11 @@ def ours(folder: Path) -> Work:
 
 def transformers(batched: bool, folder: Path) -> Work:
     """Score prompt by prompt by the model's own loss, or all prompts in a padded batch."""
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer as LibraryTokenizer
     from transformers import AutoModelForCausalLM
 
     net = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = LibraryTokenizer.from_file(str(folder / "tokenizer.json"))
     drawn, rows = json.loads((folder / "texts.json").read_text(encoding="utf-8")), []
     for (before, hidden), places in zip(drawn["texts"], drawn["places"], strict=True):
         for place in places:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, T5Config, T5ForConditionalGeneration
 
 SPECIAL = ["<pad>", "</s>", "<extra_id_0>", "<extra_id_1>"]
@@ -27,9 +28,9 @@ def texts(world: Path) -> Iterator[str]:
         yield json.loads(line)["question"]
 
 
-def trained_tokenizer(world: Path) -> Tokenizer:
+def trained_tokenizer(world: Path) -> LibraryTokenizer:
     """Return a byte-level BPE tokenizer."""
-    tokenizer = Tokenizer(models.BPE())
+    tokenizer = LibraryTokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()

@@ -63,7 +63,7 @@ def require_titles(blocks: Artifact) -> None:
 def vocabulary_of(artifact: Artifact) -> str | None:
     """Return the SHA-256 of an artifact's vocabulary, or of that of a part; None if it has none.
 
-    It is that of vocab.txt, or of tokenizer.json where the tokenizer is not WordPiece.
+    It is that of vocab.txt, or of tokenizer.json where the tokenizer is not Tokenizer.
     """
     for name in (f"{below}{file}" for file in ("vocab.txt", TOKENIZER) for below in ("tokenizer/", "")):
         if name in artifact.manifest.files:

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from realmctl.corpus.document import CharacterRange, Document, Link
 from realmctl.corpus.sentences import splitter
 from realmctl.corpus.settings import ChunkSettings
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
 
@@ -32,7 +32,7 @@ class Sentence(NamedTuple):
 
 
 class Wordpieces(Protocol):
-    """The wordpiece ids of a block as bytes (`WordPiece.packed`), without [CLS] and [SEP]."""
+    """The wordpiece ids of a block as bytes (`Tokenizer.packed`), without [CLS] and [SEP]."""
 
     @property
     def title(self) -> bytes:
@@ -108,7 +108,7 @@ class BlockPacker:
     with `long_sentences="keep"`, and after headings that take more than half of the room, the heading stays behind.
     """
 
-    def __init__(self, wordpiece: WordPiece, settings: ChunkSettings) -> None:
+    def __init__(self, wordpiece: Tokenizer, settings: ChunkSettings) -> None:
         self.wordpiece, self.settings = wordpiece, settings
         self.splitter = splitter(settings.sentence_splitter, settings.language)
         self.split_sentences = self.shortened_passages = 0

@@ -34,7 +34,7 @@ class BlocksWriter:
 
     Args:
         file: returns the path to write for the name of a file.
-        dtype: type of the wordpiece ids (`WordPiece.dtype`).
+        dtype: type of the wordpiece ids (`Tokenizer.dtype`).
     """
 
     def __init__(self, file: Callable[[str], Path], dtype: DTypeLike) -> None:

@@ -29,9 +29,9 @@ from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_unit
 from realmctl.errors import InputError
 from realmctl.execution.shards import Executor, map_units, worker_count
 from realmctl.log import progress, say, warn
-from realmctl.tokens import training, wordpiece
+from realmctl.tokens import training
 from realmctl.tokens.recipes import TokenizerRecipe, trained_kind
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
@@ -95,7 +95,7 @@ def chunk_corpus(
         first_pass = CorpusFiles(corpus, settings, PageCounts())
         words = _learned(recipe_of(tokenizer, settings), first_pass, settings, workers, executor)
     else:
-        words = wordpiece.load(Path(tokenizer))
+        words = Tokenizer.load(Path(tokenizer))
     words.save(out.file("tokenizer/tokenizer.json").parent)
     pages = PageCounts()
     files = CorpusFiles(corpus, settings, pages, first_pass)
@@ -170,7 +170,7 @@ def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSett
     read = times * (time.monotonic() - start)
     together = worker_count(workers)
     if not tokenizer.startswith("train:"):
-        words, learning = wordpiece.load(Path(tokenizer)), 0.0
+        words, learning = Tokenizer.load(Path(tokenizer)), 0.0
     else:
         recipe = recipe_of(tokenizer, settings)
         chosen = min(times, max(1.0, TRAINING_BYTES / max(1, chars)))
@@ -202,7 +202,7 @@ def recipe_of(tokenizer: str, settings: ChunkSettings) -> TokenizerRecipe:
 
 def _learned(
     recipe: TokenizerRecipe, corpus: CorpusFiles, settings: ChunkSettings, workers: int, executor: Executor
-) -> WordPiece:
+) -> Tokenizer:
     """Learn a tokenizer from the corpus, or from documents that are evenly spaced in a large one."""
     stride = max(1, -(-sum(map(expanded_bytes, corpus.paths)) // TRAINING_BYTES))
     say(
@@ -232,7 +232,7 @@ _packer: BlockPacker
 def prepare(tokenizer: Path, settings: ChunkSettings) -> None:
     """Build the packer of this process, since a packer cannot be sent to one. `map_units` calls this once in each worker."""
     global _packer
-    _packer = BlockPacker(wordpiece.load(tokenizer), settings)
+    _packer = BlockPacker(Tokenizer.load(tokenizer), settings)
 
 
 def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
@@ -261,7 +261,7 @@ def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
 def write_blocks(
     chunked: Iterable[ChunkedUnit],
     out: Writer,
-    words: WordPiece,
+    words: Tokenizer,
     label: str,
     pages: PageCounts,
     on_block: Callable[[Block], None] = lambda block: None,

@@ -20,7 +20,7 @@ from realmctl.corpus.work_units import units
 from realmctl.errors import InputError
 from realmctl.execution.shards import Executor
 from realmctl.log import warn
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 def revise_blocks(
@@ -53,7 +53,7 @@ def revise_blocks(
         chunked = map_chunks(units(documents(corpus, settings, pages)), tokenizer, settings, workers, executor)
     else:
         chunked = _edited(former, edits, tokenizer, settings)
-    counts = write_blocks(chunked, out, wordpiece.load(tokenizer), "revise", pages, changes.add)
+    counts = write_blocks(chunked, out, Tokenizer.load(tokenizer), "revise", pages, changes.add)
     pages.warn()
     if not changes.blocks:
         raise InputError(f"This revision of {blocks} would leave no block. Keep at least one document with text.")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from realmctl.spans.query import Query
 from realmctl.tokens.frame import AROUND_ONE, Frame
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 TokenSequence = Sequence[int] | np.ndarray
 
@@ -101,7 +101,7 @@ class Collator:
     follows the featurisers of ORQA and REALM (google-research/language, orqa/utils/bert_utils.py), which do not cut the
     longer sequence first. Layouts are written here with BERT's special tokens; other vocabularies have theirs in these places.
 
-    at_start: gives a sequence as it is at the beginning of an input (`WordPiece.at_start`).
+    at_start: gives a sequence as it is at the beginning of an input (`Tokenizer.at_start`).
     """
 
     frame: Frame
@@ -110,7 +110,7 @@ class Collator:
     at_start: Callable[[TokenSequence], TokenSequence] = lambda tokens: tokens
 
     @classmethod
-    def of(cls, words: WordPiece) -> Collator:
+    def of(cls, words: Tokenizer) -> Collator:
         """Return the collator of a vocabulary."""
         return cls(words.frame, words.pad, words.mask, words.at_start)
 

@@ -283,7 +283,7 @@ def _why(first: Mapping[str, _Candidate], named: Mapping[str, Named]) -> str:
         hint = make_index_hint(blocks.path, _maker_of(vectors, trained))
         return f"{blocks.path} has no index made with the retriever of {trained}. To make one, run {hint}."
     if clash == "vocabulary":
-        return "the newest versions have different WordPiece vocabularies."
+        return "the newest versions have different vocabularies."
     return f"the newest versions were made of different {clash}."
 
 

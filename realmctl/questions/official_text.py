@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import regex
 
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 _INVISIBLE = regex.compile(r"[\p{Cc}\p{Cf}]")
 _SINGLE = (
@@ -22,7 +22,7 @@ _WORD = regex.compile(rf"{_SINGLE}|(?:(?!{_SINGLE})[^ \t\n\f\r])+")
 """A punctuation mark or an ideograph, or a run of other characters without ASCII white space (TF-text's BertTokenizer)."""
 
 
-def official_answer_text(text: str, start: int, end: int, pieces: Sequence[str], wordpiece: WordPiece) -> str:
+def official_answer_text(text: str, start: int, end: int, pieces: Sequence[str], wordpiece: Tokenizer) -> str:
     """Return the official text of an answer.
 
     Args:
@@ -36,7 +36,7 @@ def official_answer_text(text: str, start: int, end: int, pieces: Sequence[str],
     return aligned(" ".join(pieces), " ".join(words), wordpiece)
 
 
-def aligned(predicted: str, original: str, wordpiece: WordPiece) -> str:
+def aligned(predicted: str, original: str, wordpiece: Tokenizer) -> str:
     """Return the part of `original` that `predicted` was normalised from, or all of it where the two do not align.
 
     They align if the tokenizer's words of `original`, joined with spaces, contain `predicted`, and have as many

@@ -19,7 +19,7 @@ from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_texts
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 class LoadedRetriever:
@@ -35,7 +35,7 @@ class LoadedRetriever:
 
     def __init__(self, artifact: Artifact, module: Retriever, precision: str) -> None:
         self.artifact, self.module, self.precision = artifact, module, precision
-        self._words = wordpiece.load(artifact.path)
+        self._words = Tokenizer.load(artifact.path)
         self._collator = Collator.of(self._words)
 
     @classmethod

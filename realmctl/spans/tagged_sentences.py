@@ -19,7 +19,7 @@ from realmctl.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_
 from realmctl.spans.settings import TagSettings
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.scripts import JOINED_LETTER
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 COUNTED = (
     *("blocks", "blocks_without_spans", "sentences", "sentences_with_spans", "spans", "dropped_crossing"),
@@ -60,7 +60,7 @@ class TaggedSentence:
 def tagged_sentences(
     blocks: Sequence[Block],
     tagger: Tagger,
-    wordpiece: WordPiece,
+    wordpiece: Tokenizer,
     rules: TagSettings,
     counts: Counter[str],
     first_row: int = 0,
@@ -95,7 +95,7 @@ def _maskable_sentences(
     row: int,
     block: Block,
     by_sentence: Sequence[Sequence[SalientSpan]],
-    wordpiece: WordPiece,
+    wordpiece: Tokenizer,
     rules: TagSettings,
     counts: Counter[str],
 ) -> Iterator[TaggedSentence]:

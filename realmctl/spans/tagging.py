@@ -28,7 +28,7 @@ from realmctl.spans.taggers import (
     has_anchors,
     spacy_finder,
 )
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 BLOCKS_PER_UNIT = 512
 NAMED_TAGGERS: dict[str, Callable[[str], Tagger]] = {
@@ -73,7 +73,7 @@ def tag_blocks(
     )
     counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     with (
-        SpansWriter(out.file, wordpiece.load(blocks.path).dtype) as spans,
+        SpansWriter(out.file, Tokenizer.load(blocks.path).dtype) as spans,
         progress(len(corpus), "tag", "blocks") as bar,
     ):
         for sentences, unit_counts in tagged:
@@ -117,7 +117,7 @@ class _Worker:
     """The tagger and the tokenizer of one process, which tags units of `blocks`."""
 
     def __init__(self, blocks: Artifact, settings: TagSettings, recognizer: Callable[[], NameFinder] | None) -> None:
-        self.corpus, self.settings, self.wordpiece = Corpus(blocks), settings, wordpiece.load(blocks.path)
+        self.corpus, self.settings, self.wordpiece = Corpus(blocks), settings, Tokenizer.load(blocks.path)
         self.language = language_of(blocks)
         kind, _, model = settings.tagger.partition(":")
         if recognizer is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer as LibraryTokenizer
 
 AROUND_ONE = 2
 """Special tokens of an input of one text: one before it and one behind it."""
@@ -43,7 +43,7 @@ class Frame:
         return frozenset((self.before, *self.between, self.after))
 
 
-def frame_of(tokenizer: Tokenizer) -> Frame | None:
+def frame_of(tokenizer: LibraryTokenizer) -> Frame | None:
     """Return the frame that a tokenizer puts around two texts; None where it puts others than a `Frame` has."""
     whole, alone = tokenizer.encode("a", "a"), tokenizer.encode("a")
     at_first = [place for place, text in enumerate(whole.sequence_ids) if text == 0]

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.errors import InputError, as_realmctl_error, one_line
 
@@ -60,7 +61,7 @@ def stated_length(folder: Path) -> int | None:
     return int(stated) if isinstance(stated, int | float) and 2 < stated < NO_LENGTH else None
 
 
-def read_tokenizer(folder: Path) -> tuple[Tokenizer, tuple[str, ...]]:
+def read_tokenizer(folder: Path) -> tuple[LibraryTokenizer, tuple[str, ...]]:
     """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, and its special tokens in the order of `ROLES`.
 
     Raises:
@@ -70,7 +71,7 @@ def read_tokenizer(folder: Path) -> tuple[Tokenizer, tuple[str, ...]]:
     _require_known(folder, config)
     try:
         if (folder / "tokenizer.json").is_file():
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            tokenizer = LibraryTokenizer.from_file(str(folder / "tokenizer.json"))
             _apply(config, tokenizer)
         elif (folder / "vocab.txt").is_file():
             vocabulary = _vocabulary(folder / "vocab.txt")
@@ -98,9 +99,9 @@ def bert_tokenizer(
     strip_accents: bool | None = None,
     chinese: bool = True,
     names: tuple[str, ...] = SPECIALS,
-) -> Tokenizer:
+) -> LibraryTokenizer:
     """Return a tokenizer with BERT's normalizer, pre-tokenizer and special tokens around a WordPiece model."""
-    tokenizer = Tokenizer(model)
+    tokenizer = LibraryTokenizer(model)
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=chinese, strip_accents=strip_accents, lowercase=lowercase
     )
@@ -153,7 +154,7 @@ def _bert_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _apply(config: Mapping[str, Any], tokenizer: Tokenizer) -> None:
+def _apply(config: Mapping[str, Any], tokenizer: LibraryTokenizer) -> None:
     """Set what the class of the tokenizer takes from tokenizer_config.json, as transformers does."""
     named = config.get("tokenizer_class")
     found = json.loads(tokenizer.to_str())
@@ -172,7 +173,7 @@ def _apply(config: Mapping[str, Any], tokenizer: Tokenizer) -> None:
         )
 
 
-def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any], added: Mapping[str, Any]) -> None:
+def _add_tokens(tokenizer: LibraryTokenizer, config: Mapping[str, Any], added: Mapping[str, Any]) -> None:
     """Add the tokens that a folder without tokenizer.json adds to vocab.txt, in the order of their ids."""
     decoder = config.get("added_tokens_decoder") or {}
     tokens = {int(number): token for token, number in added.items()} | {

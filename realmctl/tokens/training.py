@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import IO
 
 import numpy as np
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.tokens.recipes import TokenizerRecipe
 from realmctl.tokens.text_pieces import BERT_BORDER, pieces
+from realmctl.tokens.tokenizer import BLANK, Tokenizer
 from realmctl.tokens.tokenizer_folder import ROBERTA_SPECIALS, SPECIALS, bert_tokenizer
-from realmctl.tokens.wordpiece import BLANK, WordPiece
 
 ALPHABET = 1000
 ROUNDS = 4
@@ -26,7 +27,7 @@ and the trainer reads a whole word again for each wordpiece that it learns from 
 """
 
 
-def train(texts: Iterable[str], recipe: TokenizerRecipe) -> WordPiece:
+def train(texts: Iterable[str], recipe: TokenizerRecipe) -> Tokenizer:
     """Return a tokenizer learnt from `texts`. The same texts give the same tokenizer. The padding token gets id 0."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as spool:
         if recipe.kind == "wordpiece":
@@ -50,10 +51,10 @@ def train(texts: Iterable[str], recipe: TokenizerRecipe) -> WordPiece:
     tokenizer.post_processor = processors.RobertaProcessing(
         ("</s>", ids["</s>"]), ("<s>", ids["<s>"]), add_prefix_space=False
     )
-    return WordPiece(tokenizer, "the trained tokenizer", ROBERTA_SPECIALS)
+    return Tokenizer(tokenizer, "the trained tokenizer", ROBERTA_SPECIALS)
 
 
-def _wordpiece(texts: Iterable[str], recipe: TokenizerRecipe, spool: IO[str]) -> WordPiece:
+def _wordpiece(texts: Iterable[str], recipe: TokenizerRecipe, spool: IO[str]) -> Tokenizer:
     """Return BERT's tokenizer.
 
     The library's trainer numbers characters in the order of a hash map and breaks ties by number, so two runs would
@@ -61,7 +62,7 @@ def _wordpiece(texts: Iterable[str], recipe: TokenizerRecipe, spool: IO[str]) ->
     training starts, so the texts are copied to a temporary file first.
     """
 
-    def made(vocabulary: dict[str, int]) -> Tokenizer:
+    def made(vocabulary: dict[str, int]) -> LibraryTokenizer:
         marks = False if recipe.keep_marks else None
         return bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), recipe.lowercase, marks)
 
@@ -78,12 +79,12 @@ def _wordpiece(texts: Iterable[str], recipe: TokenizerRecipe, spool: IO[str]) ->
     )
     spool.seek(0)
     tokenizer.train_from_iterator(spool, trainer)
-    return WordPiece(made(tokenizer.get_vocab(with_added_tokens=False)), "the trained tokenizer")
+    return Tokenizer(made(tokenizer.get_vocab(with_added_tokens=False)), "the trained tokenizer")
 
 
-def _byte_level(recipe: TokenizerRecipe) -> Tokenizer:
+def _byte_level(recipe: TokenizerRecipe) -> LibraryTokenizer:
     """Return an untrained tokenizer of RoBERTa's kind. Every text has tokens, so none is <unk>."""
-    tokenizer = Tokenizer(models.BPE())
+    tokenizer = LibraryTokenizer(models.BPE())
     if recipe.lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -91,9 +92,9 @@ def _byte_level(recipe: TokenizerRecipe) -> Tokenizer:
     return tokenizer
 
 
-def _of_words(recipe: TokenizerRecipe, model: models.Model | None = None) -> Tokenizer:
+def _of_words(recipe: TokenizerRecipe, model: models.Model | None = None) -> LibraryTokenizer:
     """Return a tokenizer that writes text as XLM-R's: NFKC, and ▁ for the blank before a word."""
-    tokenizer = Tokenizer(model or models.BPE())
+    tokenizer = LibraryTokenizer(model or models.BPE())
     lower = [normalizers.Lowercase()] if recipe.lowercase else []
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFKC(), *lower, normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
@@ -103,7 +104,7 @@ def _of_words(recipe: TokenizerRecipe, model: models.Model | None = None) -> Tok
     return tokenizer
 
 
-def _unigram(pieces_of_bpe: Tokenizer, recipe: TokenizerRecipe, spool: IO[str]) -> Tokenizer:
+def _unigram(pieces_of_bpe: LibraryTokenizer, recipe: TokenizerRecipe, spool: IO[str]) -> LibraryTokenizer:
     """Return a Unigram tokenizer with the pieces of a BPE, whose probabilities are counted in a few rounds of hard EM.
 
     The library's trainer of Unigram adds up floats in the order of a hash map, so that no two runs give the same probabilities.
@@ -130,7 +131,7 @@ def _unigram(pieces_of_bpe: Tokenizer, recipe: TokenizerRecipe, spool: IO[str]) 
     return tokenizer
 
 
-def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str], recipe: TokenizerRecipe) -> list[str]:
+def _alphabet(tokenizer: LibraryTokenizer, texts: Iterable[str], spool: IO[str], recipe: TokenizerRecipe) -> list[str]:
     """Return the most frequent characters in the order of their codes, and write the texts to `spool`.
 
     They are ALPHABET, and where marks are kept a third of the tokens if that is more: Chinese has thousands of characters.
@@ -144,6 +145,6 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str], recipe
     return sorted(ranked[: max(ALPHABET, recipe.size // 3) if recipe.keep_marks else ALPHABET])
 
 
-def _joins(tokenizer: Tokenizer, char: str) -> bool:
+def _joins(tokenizer: LibraryTokenizer, char: str) -> bool:
     """Return whether a character can be inside a word: it is neither punctuation nor an ideograph."""
     return len(tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("a" + char))) == 1

@@ -1,4 +1,4 @@
-"""The fast path of `WordPiece.packed`: a cache from each word between two spaces to its ids as bytes.
+"""The fast path of `Tokenizer.packed`: a cache from each word between two spaces to its ids as bytes.
 
 Words of ASCII and common typography are cut here by the greedy rule of WordPiece (google-research/bert,
 tokenization.py), because BERT's normalizer changes only their case. The library encodes all other words, once each.
@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, pieces
 
@@ -25,7 +25,7 @@ SIMPLE_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~–—‘’“”…]")
 class PackedWords(dict[str, bytes]):
     """A cache from a word between two spaces to its packed ids. It is emptied when it holds too many words."""
 
-    def __init__(self, library: Tokenizer, rule: GreedyRule, dtype: np.dtype[Any]) -> None:
+    def __init__(self, library: LibraryTokenizer, rule: GreedyRule, dtype: np.dtype[Any]) -> None:
         super().__init__()
         self._library, self._rule, self._dtype = library, rule, dtype
         self._known = rule.whole_words()

@@ -23,7 +23,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import load_tensors
 from realmctl.pipeline import Stage, reads, setting
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.ict_init import IctInit
 from tests.convert import realm_checkpoints as published
 from tests.fixtures.blocks import make_blocks
@@ -49,7 +49,7 @@ class RawCls(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         torch.manual_seed(1)
-        words = wordpiece.load(self.blocks.path)
+        words = Tokenizer.load(self.blocks.path)
         bert = BertModel(scratch_config("L1-H16", len(words)))
         retriever = Retriever.from_bert(
             bert, projection=8, query_length=24, block_length=48, pooling="cls", norm_eps=self.norm_eps
@@ -61,9 +61,9 @@ class RawCls(Stage):
 
 
 def rows_of(artifact: Artifact, side: str, texts: list[str]) -> np.ndarray:
-    retriever, words = Retriever.load(artifact.path), wordpiece.load(artifact.path)
+    retriever, words = Retriever.load(artifact.path), Tokenizer.load(artifact.path)
     length = retriever.block_length if side == "block" else retriever.query_length
-    packed = Collator.of(wordpiece.load(artifact.path)).query([words.ids(text) for text in texts], length)
+    packed = Collator.of(Tokenizer.load(artifact.path)).query([words.ids(text) for text in texts], length)
     tower = retriever.query_tower if side == "query" else retriever.block_tower
     assert tower is not None
     with torch.inference_mode():
@@ -133,9 +133,9 @@ def test_their_epsilon_on_what_is_written_is_ours(tmp_path, blocks, norm_eps: fl
 def test_a_title_and_a_body_are_a_pair(tmp_path, blocks):
     artifact = make_retriever(tmp_path / "r", blocks)
     export(artifact.path, tmp_path / "out")
-    words, retriever = wordpiece.load(artifact.path), Retriever.load(artifact.path)
+    words, retriever = Tokenizer.load(artifact.path), Retriever.load(artifact.path)
     pairs = [("Ada Lorn", "She was born in Velford."), ("Ben", "The family was poor.")]
-    packed = Collator.of(wordpiece.load(artifact.path)).block(
+    packed = Collator.of(Tokenizer.load(artifact.path)).block(
         [words.ids(t) for t, _ in pairs], [words.ids(b) for _, b in pairs], 48
     )
     with torch.inference_mode():
@@ -155,7 +155,7 @@ def test_an_encoder_loads_in_transformers_with_its_head(tmp_path):
     with torch.inference_mode():
         assert_close(AutoModelForMaskedLM.from_pretrained(folder)(**inputs).logits, mlm(**inputs).logits)
         auto = AutoModel.from_pretrained(folder)(**inputs).last_hidden_state
-        packed = Collator.of(wordpiece.load(artifact.path)).query([inputs["input_ids"][0, 1:-1].numpy()], 64)
+        packed = Collator.of(Tokenizer.load(artifact.path)).query([inputs["input_ids"][0, 1:-1].numpy()], 64)
         assert_close(auto[0], hidden_states(mlm.bert, packed)[0], atol=1e-5, rtol=1e-5)
     with pytest.raises(ConfigError, match="no sides"):
         export(artifact.path, tmp_path / "out2", "query")

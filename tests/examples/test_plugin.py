@@ -24,7 +24,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.qa_model import QaModel
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.chunk import Chunk
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
@@ -101,7 +101,7 @@ def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
     assert "Stages of plug-ins" in text and "count-wordpieces" in text
     made = open_artifact(tmp_path / run("count-wordpieces", "--blocks", chain.blocks.path, "--top", 7).stdout.strip())
     ids = Corpus(chain.blocks)._bodies.values.tolist()
-    names = wordpiece.load(chain.blocks.path).tokenizer
+    names = Tokenizer.load(chain.blocks.path).tokenizer
     wanted = sorted(Counter(ids).items(), key=lambda item: (-item[1], item[0]))[:7]
     counts = json.loads(made.file("counts.json").read_text())
     assert list(counts.items()) == [(names.id_to_token(word), count) for word, count in wanted]

@@ -8,8 +8,8 @@ import pytest
 from tokenizers import models
 
 from realmctl.questions.official_text import official_answer_text
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.tokenizer_folder import bert_tokenizer
-from realmctl.tokens.wordpiece import WordPiece
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-.,'$"
 VOCABULARY = [
@@ -28,12 +28,12 @@ VOCABULARY = [
 
 
 @pytest.fixture(scope="module")
-def words() -> WordPiece:
+def words() -> Tokenizer:
     vocabulary = {token: number for number, token in enumerate(VOCABULARY)}
-    return WordPiece(bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase=True))
+    return Tokenizer(bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase=True))
 
 
-def official(words: WordPiece, text: str, first: int, last: int) -> str:
+def official(words: Tokenizer, text: str, first: int, last: int) -> str:
     """The official text of the wordpieces `first` to `last` of `text`."""
     [(ids, offsets)] = words.encode_batch([text])
     pieces = words.tokens_of(ids[first : last + 1])

@@ -16,7 +16,7 @@ from realmctl.models.cross_encoder import CrossEncoder
 from realmctl.questions.labelled import read_labelled
 from realmctl.questions.questions import read_questions
 from realmctl.questions.ranking.trec import read_run, trec_name
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.mine_negatives import MineNegatives
 from stages.rank import Rank
 from tests.fixtures.chain import Chain
@@ -121,7 +121,7 @@ def test_answers_say_what_is_relevant_and_three_programs_read_it(realmctl, chain
 def cross_encoder(chain: Chain, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cross-encoder")
     torch.manual_seed(0)
-    words = wordpiece.load(chain.blocks.path)
+    words = Tokenizer.load(chain.blocks.path)
     config = BertConfig(
         vocab_size=len(words),
         hidden_size=16,

@@ -8,7 +8,7 @@ from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.spans.salient import SalientSpan
 from realmctl.spans.settings import TagSettings
 from realmctl.spans.tagged_sentences import tagged_sentences
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.blocks import word_tokenizer
 
 TEXT = "Ada met Charles Babbage in June 1833. They wrote."
@@ -27,7 +27,7 @@ class Fixed:
 
 @pytest.fixture(scope="module")
 def wordpiece():
-    return WordPiece(word_tokenizer([TEXT]))
+    return Tokenizer(word_tokenizer([TEXT]))
 
 
 def block_of(text, *sentences):
@@ -153,5 +153,5 @@ def test_officially_a_sentence_that_does_not_align_is_no_query(wordpiece, word, 
 
 
 def test_letters_that_come_apart_do_not_align():
-    words = WordPiece(word_tokenizer(["\ud55c caf\u00e9"]))
+    words = Tokenizer(word_tokenizer(["\ud55c caf\u00e9"]))
     assert words.aligns("caf\u00e9", words.ids("caf\u00e9")) and not words.aligns("\ud55c", words.ids("caf\u00e9"))

@@ -17,8 +17,8 @@ from realmctl.corpus.sentences import PUNKT_FILES
 from realmctl.corpus.wiki import wikitext
 from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline import planning
-from realmctl.tokens import wordpiece
 from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.training import train
 from stages.chunk import Chunk
 
@@ -71,7 +71,7 @@ def made(source, tmp_path_factory):
 
 def test_the_artifact_is_what_the_readers_expect(made):
     corpus = Corpus(made)
-    tokenizer = wordpiece.load(made.path)
+    tokenizer = Tokenizer.load(made.path)
     records = Records(made.file("blocks.jsonl.zst"))
     assert len(corpus) == len(records) == made.metrics["blocks"] > 300
     for row in range(0, len(records), 17):

@@ -14,7 +14,7 @@ from realmctl.artifacts import Artifact
 from realmctl.convert.exports.hub_export import export
 from realmctl.corpus.corpus import Corpus
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.condenser_init import CondenserInit
@@ -68,7 +68,7 @@ def test_the_chain_of_a_family(model_type: str, tmp_path: Path) -> None:
     positions = {"max_wordpieces": 64}
     made = tmp_path / "made"
     blocks = Chunk(corpus=(documents(tmp_path),), tokenizer=str(encoder), workers=1, **positions).make(made / "blocks")
-    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
     special = {*words.specials} - {words.unk}
     assert not special & {int(n) for row in range(len(corpus)) for n in corpus.tokens(row)}
     spans = Tag(blocks=blocks, tagger="rules", query_length=80, max_masks=20, workers=1).make(made / "spans")
@@ -134,7 +134,7 @@ def indexed(blocks: Artifact, retriever: Artifact, folder: Path) -> Artifact:
 @pytest.mark.parametrize("model_type", ["roberta", "xlm-roberta"])
 def test_words_masked_as_bert_are_never_special(model_type: str, tmp_path: Path) -> None:
     families.tokenizer(model_type).save_pretrained(tmp_path)
-    words = wordpiece.load(tmp_path)
+    words = Tokenizer.load(tmp_path)
     drawn = words.ordinary[np.random.default_rng(0).integers(len(words.ordinary), size=5000)]
     assert not set(drawn.tolist()) & set(words.specials)
     assert len(set(drawn.tolist())) == len(words.ordinary) == len(set(words.vocabulary.values()) - set(words.specials))

@@ -11,8 +11,8 @@ from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.settings import language_of
 from realmctl.errors import ConfigError
-from realmctl.tokens import wordpiece
 from realmctl.tokens.token_search import occurrences
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.chunk import Chunk
 from stages.eval_em import EvalEm
 from stages.finetune import Finetune
@@ -104,7 +104,7 @@ def test_a_tokenizer_that_lacks_the_script_is_warned_about(korean, tmp_path, cap
 def test_a_reader_is_taught_answers_whose_borders_are_inside_wordpieces(korean):
     """The block has 한강을, with a wordpiece that is no part of 한강. KorQuAD's scorer is the main one."""
     blocks, questions, folder = korean
-    words = wordpiece.load(blocks.path)
+    words = Tokenizer.load(blocks.path)
     alone = words.ids("한강").tolist()
     assert not len(occurrences(Corpus(blocks).tokens(0), np.array(alone)))
     encoder = MlmInit(blocks=blocks, bert="scratch:L1-H16", steps=1, batch_size=4, length=32).make(folder / "encoder")

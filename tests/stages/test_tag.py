@@ -12,7 +12,7 @@ from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.spans import tagging
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 
@@ -78,7 +78,7 @@ def test_arrays_agree_with_the_records_and_with_the_blocks(blocks, tmp_path):
             sentence, first, stop, label_id = next(rows)
             masked = tokens[first:stop].tolist()
             assert (sentence, labels[label_id]) == (i, label)
-            assert masked == wordpiece.load(blocks.path).ids(record["text"][start:end]).tolist()
+            assert masked == Tokenizer.load(blocks.path).ids(record["text"][start:end]).tolist()
     assert next(rows, None) is None
     assert spans.file("tokenizer/vocab.txt").read_bytes() == blocks.file("tokenizer/vocab.txt").read_bytes()
 
@@ -86,7 +86,7 @@ def test_arrays_agree_with_the_records_and_with_the_blocks(blocks, tmp_path):
 def test_a_literal_special_token_in_text_stays_text(tmp_path):
     blocks = make_blocks(tmp_path / "blocks", {"A": [["It [SEP] was in 1905."]]})
     tokens = np.load(Tag(blocks=blocks, workers=1).make(tmp_path / "spans").file("tokens.npy"))
-    assert wordpiece.load(blocks.path).sep not in tokens
+    assert Tokenizer.load(blocks.path).sep not in tokens
 
 
 def test_workers_and_units_change_nothing(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from transformers import AddedToken, AutoTokenizer, BertTokenizer
 
 from realmctl.errors import InputError
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.tokenizer_folder import stated_length
 from tests.fixtures import families
 
@@ -64,7 +64,7 @@ def test_settings_and_added_tokens_are_obeyed(
     tmp_path: Path, settings: dict[str, Any], whole: bool, added: list[AddedToken]
 ) -> None:
     folder = bert_folder(tmp_path / "f", settings, added, whole)
-    theirs, ours = BertTokenizer.from_pretrained(folder), wordpiece.load(folder)
+    theirs, ours = BertTokenizer.from_pretrained(folder), Tokenizer.load(folder)
     ours.save(tmp_path / "saved")
     again = AutoTokenizer.from_pretrained(tmp_path / "saved")
     for text in TEXTS:
@@ -72,16 +72,16 @@ def test_settings_and_added_tokens_are_obeyed(
         assert ours.ids(text).tolist() == expected
         assert ours.encode_batch([text])[0][0].tolist() == expected
         assert again(text, add_special_tokens=False)["input_ids"] == expected
-        assert wordpiece.load(tmp_path / "saved").ids(text).tolist() == expected
+        assert Tokenizer.load(tmp_path / "saved").ids(text).tolist() == expected
 
 
 @pytest.mark.parametrize("model_type", families.TYPES)
 def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
     theirs = families.tokenizer(model_type)
     theirs.save_pretrained(tmp_path / "f")
-    ours = wordpiece.load(tmp_path / "f")
+    ours = Tokenizer.load(tmp_path / "f")
     ours.save(tmp_path / "saved")
-    saved = wordpiece.load(tmp_path / "saved")
+    saved = Tokenizer.load(tmp_path / "saved")
     assert saved.identity == ours.identity and saved.frame == ours.frame and saved.specials == ours.specials
     for text in [
         "Ada Lovelace, 1843",
@@ -100,7 +100,7 @@ def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model_type", families.TYPES)
 def test_words_offsets_and_literal_special_tokens(model_type: str, tmp_path: Path) -> None:
     families.tokenizer(model_type).save_pretrained(tmp_path)
-    ours = wordpiece.load(tmp_path)
+    ours = Tokenizer.load(tmp_path)
     for text in families.TEXTS:
         ((ids, offsets),) = ours.encode_batch([text])
         assert not set(ids.tolist()) & ({*ours.specials} - {ours.unk})
@@ -129,7 +129,7 @@ def test_what_is_not_obeyed_is_refused_by_name(tmp_path: Path, stated: dict[str,
     folder = bert_folder(tmp_path / "f", {}, [], False)
     (folder / "tokenizer_config.json").write_text(json.dumps(stated))
     with pytest.raises(InputError, match=named):
-        wordpiece.load(folder)
+        Tokenizer.load(folder)
 
 
 def test_a_tokenizer_without_a_frame_and_one_of_sentencepiece_are_refused(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_a_tokenizer_without_a_frame_and_one_of_sentencepiece_are_refused(tmp_pa
     )
     words.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(InputError, match="</s>"):
-        wordpiece.load(tmp_path)
+        Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").rename(tmp_path / "sentencepiece.bpe.model")
     with pytest.raises(InputError, match="sentencepiece"):
-        wordpiece.load(tmp_path)
+        Tokenizer.load(tmp_path)
 
 
 @pytest.mark.parametrize(("stated", "length"), [(16, 16), (10**30, None), (None, None), ("x", None), (512.0, 512)])

@@ -16,8 +16,7 @@ from realmctl.models.families.known import family_of, positions_of
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.layout import MAX_PREFIX, BlockForm, InputLayout, Prefix
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 BLOCK_LENGTH = 288
 """Tokens of a block, as `chunk` cuts them by default."""
@@ -97,7 +96,7 @@ def import_encoder(
     return made
 
 
-def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: WordPiece, settings: EncoderSettings) -> Retriever:
+def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, settings: EncoderSettings) -> Retriever:
     query_prefix = query.said.query_prompt if settings.query_prefix is None else settings.query_prefix
     block_prefix = block.said.block_prompt if settings.block_prefix is None else settings.block_prefix
     layout = InputLayout(
@@ -131,10 +130,10 @@ def _wordpieces(
     block_folder: Path | None,
     block: OpenedEncoder | None,
     tokenizer: Path | None,
-) -> WordPiece:
+) -> Tokenizer:
     """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""
     folder = tokenizer_files(tokenizer or query.said.folder)[0].parent
-    words, rows = wordpiece.load(folder), int(query.tower.bert.config.vocab_size)
+    words, rows = Tokenizer.load(folder), int(query.tower.bert.config.vocab_size)
     if words.rows > rows:
         raise MismatchError(
             f"The tokenizer in {folder} has {len(words)} wordpieces, and the encoder {query_folder} has {rows}. Name the "
@@ -146,7 +145,7 @@ def _wordpieces(
             "imported. Save the encoder with a tokenizer that does it (do_lower_case)."
         )
     if block and tokenizer is None:
-        other = wordpiece.load(tokenizer_files(block.said.folder)[0].parent)
+        other = Tokenizer.load(tokenizer_files(block.said.folder)[0].parent)
         if other.identity != words.identity:
             raise MismatchError(
                 f"{query_folder} and {block_folder} have different tokenizers. Name two encoders that were trained "
@@ -155,7 +154,7 @@ def _wordpieces(
     return words
 
 
-def _prefix(words: WordPiece, text: str, flag: str) -> Prefix:
+def _prefix(words: Tokenizer, text: str, flag: str) -> Prefix:
     """Return a prefix with its wordpieces, which must be the same whatever follows."""
     if text and text[-1].isalnum():
         raise ConfigError(

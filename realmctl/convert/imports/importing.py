@@ -24,7 +24,7 @@ from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
 from realmctl.pipeline.sources import localise
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def import_checkpoint(
     checkpoint, files = open_checkpoint(folder), tokenizer_files(Path(named))
     if checkpoint.kind != "openqa":
         _refuse_open_qa(extras, f"{source} is a REALM {checkpoint.kind} without an index")
-    words, rows = wordpiece.load(files[0].parent), bert_config(checkpoint).vocab_size
+    words, rows = Tokenizer.load(files[0].parent), bert_config(checkpoint).vocab_size
     if len(words) != rows or words.pad != 0:
         raise MismatchError(
             f"The tokenizer in {files[0].parent} has {len(words)} wordpieces, [PAD] being number {words.pad}, and the "

@@ -42,8 +42,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.retrieval.embedding.embedding import embed_blocks
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 RECORDS = "block_records.npy"
 SETTINGS = {
@@ -61,7 +60,7 @@ For another model the distance is above 1."""
 
 def import_open_qa(
     checkpoint: Checkpoint,
-    words: WordPiece,
+    words: Tokenizer,
     tokenizer: tuple[Path, ...],
     out: Path,
     *,
@@ -171,7 +170,7 @@ def _require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> No
     """Raise MismatchError unless `retriever` gives the same vectors for a few blocks spread over the index."""
     matrix = open_vectors(vectors)
     rows = np.unique(np.linspace(0, len(matrix) - 1, ROWS_COMPARED).astype(int)).tolist()
-    collator = Collator.of(wordpiece.load(blocks.path))
+    collator = Collator.of(Tokenizer.load(blocks.path))
     anew = embed_blocks(Retriever.load(retriever.path), collator, Corpus(blocks), rows, precision="fp32")
     theirs = matrix[rows].astype(np.float32)
     far = np.linalg.norm(anew - theirs, axis=1) / np.maximum(np.linalg.norm(theirs, axis=1), 1e-12)

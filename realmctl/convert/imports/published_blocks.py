@@ -22,8 +22,7 @@ from realmctl.errors import MismatchError
 from realmctl.execution.shards import map_units
 from realmctl.inputs import streams
 from realmctl.log import progress
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 BLOCKS_PER_UNIT = 512
 
@@ -46,7 +45,7 @@ def import_blocks(records: Path, titles: Path | None, tokenizer: tuple[Path, ...
     folder = tokenizer[0].parent
 
     def write(out: Writer) -> Mapping[str, object]:
-        words = wordpiece.load(folder)
+        words = Tokenizer.load(folder)
         words.save(out.path / "tokenizer")
         count, texts = read_records(records)
         given = published_blocks(texts, titles, count)
@@ -95,13 +94,13 @@ def published_blocks(records: Iterable[str], titles: Path | None, count: int) ->
         yield PublishedBlock(document, number, title, text)
 
 
-_wordpiece: WordPiece
+_wordpiece: Tokenizer
 
 
 def prepare(tokenizer: Path) -> None:
     """Load the tokenizer for this process. `map_units` calls it once in each worker."""
     global _wordpiece
-    _wordpiece = wordpiece.load(tokenizer)
+    _wordpiece = Tokenizer.load(tokenizer)
 
 
 def blocks_of(unit: Sequence[PublishedBlock]) -> list[Block]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer as LibraryTokenizer
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
@@ -73,7 +73,7 @@ def _set_dropout(config: Any, rate: float) -> None:
             setattr(config, name, rate)
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
+def _tokenizer(folder: Path) -> LibraryTokenizer:
     path = folder / TOKENIZER
     if not path.is_file():
         raise InputError(
@@ -81,7 +81,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
             "AutoTokenizer.from_pretrained(ID).save_pretrained(FOLDER)."
         )
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = LibraryTokenizer.from_file(str(path))
     except Exception as error:  # the package raises plain Exception
         raise as_realmctl_error(error, path) or InputError(
             f"{path} cannot be read as a tokenizer ({one_line(error)}). Copy it again."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer as LibraryTokenizer
 from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedModel
 
@@ -57,7 +57,7 @@ class SourceTargetBatch:
 class LanguageModel(nn.Module):
     """A model of transformers that writes text, and its tokenizer."""
 
-    def __init__(self, net: PreTrainedModel, tokenizer: Tokenizer, special: SpecialIds) -> None:
+    def __init__(self, net: PreTrainedModel, tokenizer: LibraryTokenizer, special: SpecialIds) -> None:
         super().__init__()
         self.net, self.tokenizer, self.special = net, tokenizer, special
 

@@ -30,8 +30,8 @@ from realmctl.retrieval.answering.reading_model import ReadingModel, ReadingOpti
 from realmctl.retrieval.search.opening import load_search
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.spans.query import hide_answer
-from realmctl.tokens import wordpiece
 from realmctl.tokens.frame import AROUND_ONE
+from realmctl.tokens.tokenizer import Tokenizer
 
 MAX_PROBED = 64
 """Longest answer of a probe, in wordpieces."""
@@ -254,7 +254,7 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
         )
     part = model.part("reader")
     require_same_vocabulary(blocks, part)
-    words = wordpiece.load(blocks.path)
+    words = Tokenizer.load(blocks.path)
     collator = Collator.of(words)
     ids, wanted = words.tokens([question, answer])
     if not 0 < len(wanted) <= MAX_PROBED:

@@ -24,8 +24,8 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.spans.query import hide_answer
-from realmctl.tokens import wordpiece
 from realmctl.tokens.frame import AROUND_ONE
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 class ClosedBookAnswerer(Answerer):
@@ -44,7 +44,7 @@ class ClosedBookAnswerer(Answerer):
         described = describe_qa_model(qa_model)
         self.reader_length, self.span_width = described.reader_length, described.span_width
         self.reader = Reader.load(reader.path).to(self.device)
-        self.wordpiece = wordpiece.load(blocks.path)
+        self.wordpiece = Tokenizer.load(blocks.path)
         self.collator = Collator.of(self.wordpiece)
 
     @classmethod

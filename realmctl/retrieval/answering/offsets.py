@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 
-def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.int32]:
+def char_offsets(corpus: Corpus, wordpiece: Tokenizer, row: int) -> NDArray[np.int32]:
     """Character offsets (start, end) of each wordpiece of a block's body in the block's text, int32 [n, 2].
 
     The text is tokenised sentence by sentence, as `chunk` did it. Raises MismatchError when `wordpiece` is not the

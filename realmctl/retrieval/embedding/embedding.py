@@ -30,7 +30,7 @@ from realmctl.models.towers.layout import InputLayout
 from realmctl.retrieval.embedding.embedding_file import Dtype, EmbeddingFile
 from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors, former_vectors
 from realmctl.retrieval.embedding.settings import EmbedSettings
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 ROWS_PER_RANGE = 1024
 ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
@@ -79,7 +79,7 @@ class LocalEmbedder:
     ) -> LocalEmbedder:
         """Load a retriever to embed the blocks of a corpus on a device."""
         loaded = Retriever.load(retriever.path).to(pick_device(device))
-        collator = Collator.of(wordpiece.load(corpus.artifact.path))
+        collator = Collator.of(Tokenizer.load(corpus.artifact.path))
         return cls(loaded, collator, corpus, precision=precision, batch_size=batch_size)
 
     def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
@@ -251,7 +251,7 @@ def embed_corpus(
     if not len(corpus):
         raise InputError(f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus with text.")
     truncated = count_truncated(
-        corpus, embedder.block_length, embedder.layout.extra_tokens(wordpiece.load(corpus.artifact.path).frame)
+        corpus, embedder.block_length, embedder.layout.extra_tokens(Tokenizer.load(corpus.artifact.path).frame)
     )
     if truncated:
         warn(

@@ -31,7 +31,7 @@ from realmctl.models.learned_scale import LearnedScale
 from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 from realmctl.retrieval.search.stems import Stems, check_stemmer
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini sets them for passages; they are written into every bm25.json."""
@@ -58,7 +58,7 @@ class Postings:
         return cls({name: made[name] for name in ARRAYS}, len(corpus))
 
     @classmethod
-    def of_text(cls, passages: Passages, words: WordPiece, stems: Stems | None) -> Postings:
+    def of_text(cls, passages: Passages, words: Tokenizer, stems: Stems | None) -> Postings:
         """The postings of wordpieces, or of stems, which are read from the passages here."""
         if stems is None:
             return cls.of(passages, words.rows)

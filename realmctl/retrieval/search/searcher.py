@@ -27,8 +27,7 @@ from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class BlockSearch(ABC):
     least_score: ClassVar[float] = -math.inf
     """A block with this score or a lower one is no hit of a search. `nearest` may return such blocks."""
     corpus: Corpus
-    wordpiece: WordPiece
+    wordpiece: Tokenizer
 
     @abstractmethod
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
@@ -122,7 +121,7 @@ class Searcher(BlockSearch):
 
     def __init__(self, blocks: Artifact, device: str) -> None:
         self.device = pick_device(device)
-        self.corpus, self.wordpiece = Corpus(blocks), wordpiece.load(blocks.path)
+        self.corpus, self.wordpiece = Corpus(blocks), Tokenizer.load(blocks.path)
         self.collator = Collator.of(self.wordpiece)
 
     @classmethod

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError, require_package
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 def check_stemmer(flag: str, language: str | None) -> None:
@@ -37,7 +37,7 @@ class Stems:
         words: The tokenizer of the text.
     """
 
-    def __init__(self, language: str | None, words: WordPiece) -> None:
+    def __init__(self, language: str | None, words: Tokenizer) -> None:
         self.language = language
         self._stem: Callable[[str], str] = str
         if language is not None:

@@ -17,7 +17,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
 from realmctl.tokens.frame import AROUND_ONE
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.settings import GroupBy
 
 
@@ -46,7 +46,7 @@ class WholeWordMasking:
     """Draws masks over whole words: all wordpieces of a word or none (public code luyug/Condenser, data.py).
 
     continues_V: bool, True at wordpieces that continue a word ("##...").
-    ordinary: ids that stand for text, of which random wordpieces are drawn (`WordPiece.ordinary`).
+    ordinary: ids that stand for text, of which random wordpieces are drawn (`Tokenizer.ordinary`).
     rate: share of the wordpieces to mask.
     spared: the wordpiece that is never masked, [UNK]; None if there is none.
     """
@@ -58,7 +58,7 @@ class WholeWordMasking:
     spared: int | None = None
 
     @classmethod
-    def of(cls, words: WordPiece, rate: float) -> WholeWordMasking:
+    def of(cls, words: Tokenizer, rate: float) -> WholeWordMasking:
         """Return the masking of a corpus with this tokenizer."""
         return cls(
             continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=rate, spared=words.unk

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 LONGEST = 10
 """Longest span in words (public code oriram/spider, the default of --max_span_length; its loop stops one short)."""
@@ -46,7 +46,7 @@ class BlockWords:
 class WordTable:
     """Numbers the words of a corpus, and knows which ones are common."""
 
-    def __init__(self, corpus: Corpus, words: WordPiece, documents: Sequence[NDArray[np.int64]]) -> None:
+    def __init__(self, corpus: Corpus, words: Tokenizer, documents: Sequence[NDArray[np.int64]]) -> None:
         self._continues_V = words.continues
         pieces = [(number, piece.removeprefix("##")) for number, piece in enumerate(words.tokens_of(range(words.rows)))]
         self._written_V = np.zeros(len(self._continues_V), dtype=bool)

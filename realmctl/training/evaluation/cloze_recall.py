@@ -25,7 +25,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.search.bm25 import Postings
 from realmctl.retrieval.search.stems import Stems
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 
@@ -119,7 +119,7 @@ class ClozePassages:
         score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
         return score_NM
 
-    def bm25_scores(self, words: WordPiece, stemmer: str | None = None) -> NDArray[np.float32]:
+    def bm25_scores(self, words: Tokenizer, stemmer: str | None = None) -> NDArray[np.float32]:
         """The scores by BM25 over wordpieces but [UNK], or over stems, float32 [N, M]. Raises ResourceError without bm25s."""
         stems = Stems(stemmer, words) if stemmer else None
         postings = Postings.of_text(self, words, stems)

@@ -10,7 +10,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.methods import RRF_K
 from realmctl.retrieval.search.opening import DEPTH
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation.cloze_recall import ClozePassages, Ranks, fused_scores, gain, ranks_of, recall
 from realmctl.training.settings import EvalClozeSettings
 
@@ -26,7 +26,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
         reciprocal rank at each. With a baseline, the gain over it (dense over dense).
     """
-    corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
+    corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)
     counts: dict[str, object] = {"sentences": len(passages.sentences), "blocks": len(passages)}
     say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")

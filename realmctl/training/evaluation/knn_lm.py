@@ -39,7 +39,7 @@ from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.settings import DatastoreSettings, KnnSettings
 from realmctl.training.starts.encoder import masked_lm_with_head
@@ -58,7 +58,7 @@ class SpanStates:
         self.device, self.precision = pick_device(settings.device), settings.precision
         self.reader = Reader(masked_lm_with_head(settings.encoder.path)).to(self.device).eval()
         self.queries = TaggedQueries(settings.spans)
-        self.collator = Collator.of(wordpiece.load(settings.spans.path))
+        self.collator = Collator.of(Tokenizer.load(settings.spans.path))
 
     def __len__(self) -> int:
         return len(self.queries.spans)

@@ -21,7 +21,7 @@ from realmctl.log import say
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.budget import within_minutes
 from realmctl.training.evaluation.best_weights import FOLDER, BestWeights
@@ -184,7 +184,7 @@ def train_on_cloze(
     with data_parallel.process_group(pick_device(settings.device)):
         if not settings.cloze_recall or retriever is None or blocks is None:
             return train(objective, within_minutes(objective, settings, out), out, what)
-        collator = Collator.of(wordpiece.load(blocks.path))
+        collator = Collator.of(Tokenizer.load(blocks.path))
         passages = ClozePassages.drawn(Corpus(blocks), settings.cloze_recall, settings.cloze_blocks, settings.seed)
         settings = within_minutes(
             objective, settings, out, lambda: passages.ranks(retriever, collator, settings.precision)

@@ -15,7 +15,7 @@ from realmctl.models.precision import autocast
 from realmctl.models.retriever import Retriever
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 MAX_QUESTIONS = 300
 """Largest number of questions. They are evenly spaced over the file."""
@@ -31,7 +31,7 @@ class RecallQuestions:
     ) -> None:
         places = np.linspace(0, len(questions) - 1, min(MAX_QUESTIONS, len(questions))).round().astype(int)
         asked = [questions[place] for place in places.tolist()]
-        words = wordpiece.load(corpus.artifact.path)
+        words = Tokenizer.load(corpus.artifact.path)
         self._tokens = words.tokens([each.question for each in asked])
         self._answers = [AnswerSearch(question, "tokens") for question in asked]
         self._corpus, self._collator, self._precision = corpus, collator, precision

@@ -24,9 +24,8 @@ from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
 from realmctl.spans.query import hide_answer
-from realmctl.tokens import wordpiece
 from realmctl.tokens.frame import AROUND_ONE
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
 from realmctl.training.loop import train
@@ -42,7 +41,7 @@ class ClosedBookObjective(SelfContained):
     """
 
     def __init__(
-        self, reader: Reader, words: WordPiece, questions: Sequence[Question], settings: FinetuneSettings
+        self, reader: Reader, words: Tokenizer, questions: Sequence[Question], settings: FinetuneSettings
     ) -> None:
         self.modules = nn.ModuleDict({"reader": reader})
         self.reader, self.settings, self.collator = reader, settings, Collator.of(words)
@@ -85,7 +84,7 @@ class ClosedBookObjective(SelfContained):
 def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question], out: Writer) -> dict[str, float]:
     """Train the masked language model to fill in answers, and write it as the qa-model's only part, `reader`. Returns metrics."""
     reader = Reader.from_masked_lm(starting_masked_lm(settings, with_head=True))
-    objective = ClosedBookObjective(reader, wordpiece.load(settings.blocks.path), questions, settings)
+    objective = ClosedBookObjective(reader, Tokenizer.load(settings.blocks.path), questions, settings)
     metrics = train(objective, settings, out, "finetune")
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
         reader.cpu().save(part.path)
@@ -93,7 +92,7 @@ def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question],
     return metrics
 
 
-def _answers(words: WordPiece, question: Question, widest: int) -> list[TokenIds]:
+def _answers(words: Tokenizer, question: Question, widest: int) -> list[TokenIds]:
     """Return the wordpieces of the answers that the model can learn."""
     texts = () if question.is_regex else question.answers
     answers = [words.ids(text).astype(np.int64) for text in texts]

@@ -28,7 +28,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.towers.layout import InputLayout
 from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.spans.query import Query
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.data.order import DataOrder
@@ -197,7 +197,7 @@ def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:
 
 
 def _examples(settings: CondenserSettings, retriever: Retriever | None) -> MaskedPassages:
-    words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
+    words, corpus = Tokenizer.load(settings.blocks.path), Corpus(settings.blocks)
     masking = WholeWordMasking.of(words, settings.mask_rate)
     if not settings.contrastive:
         return MaskedPassages(corpus, Collator.of(words), masking, length=settings.length)

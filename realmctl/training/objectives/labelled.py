@@ -22,8 +22,7 @@ from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledQuestion
 from realmctl.questions.ranking.judged import training_questions
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.objectives.in_batch import Example, InBatchContrast
@@ -46,7 +45,7 @@ class Labelled:
 
 
 def usable_questions(
-    questions: Iterable[LabelledQuestion], words: WordPiece, hard_negatives: int, dropped: Counter[str]
+    questions: Iterable[LabelledQuestion], words: Tokenizer, hard_negatives: int, dropped: Counter[str]
 ) -> list[Labelled]:
     """Return the questions in wordpieces. One without a positive passage, or without a hard negative although some are
     needed, is counted in `dropped`.
@@ -122,7 +121,7 @@ def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     assert settings.retriever is not None
     seed_everything(settings.seed)
     retriever = whole_retriever(settings.retriever)
-    words, dropped = wordpiece.load(tokenizer_folder(settings.retriever)), Counter[str]()
+    words, dropped = Tokenizer.load(tokenizer_folder(settings.retriever)), Counter[str]()
     labelled = training_questions(settings.passages, settings.qrels, settings.corpus)
     questions = usable_questions(labelled, words, settings.hard_negatives, dropped)
     say(f"{settings.passages}: {len(questions)} questions with labelled passages")

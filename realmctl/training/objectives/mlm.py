@@ -28,8 +28,7 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.order import DataOrder
@@ -44,7 +43,7 @@ from realmctl.training.starts.encoder import SCRATCH, starting_bert
 def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
     """Train an encoder by masked language modelling, and write it with its head. Returns metrics."""
     mlm = starting_bert(None, settings.bert, settings.blocks, settings.seed, settings.dropout)
-    corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
+    corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     metrics: dict[str, float] = {}
     if settings.head_init == "ridge":
         metrics["decoded_at_start"] = start_with_ridge_head(mlm, corpus, Collator.of(words), settings)
@@ -62,7 +61,7 @@ def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
     return metrics
 
 
-def _examples(settings: MlmSettings, corpus: Corpus, words: WordPiece) -> Examples:
+def _examples(settings: MlmSettings, corpus: Corpus, words: Tokenizer) -> Examples:
     collator = Collator.of(words)
     if settings.spans is None:
         return PlainBlocks(

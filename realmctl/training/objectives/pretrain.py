@@ -42,7 +42,7 @@ from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
@@ -115,7 +115,7 @@ class PretrainObjective:
         self.queries: TaggedQueries | Passages = (
             TaggedQueries(settings.spans) if settings.spans else Passages(self.corpus, retriever.query_length)
         )
-        self.collator = Collator.of(wordpiece.load(settings.blocks.path))
+        self.collator = Collator.of(Tokenizer.load(settings.blocks.path))
         self.reader: PretrainReader = (
             LanguageModelReader(settings, self.queries, self.corpus)
             if settings.reader_lm or isinstance(self.queries, Passages)

@@ -25,8 +25,8 @@ from realmctl.models.inputs import Collator, QueryBatch, TokenBatch
 from realmctl.models.precision import seed_everything
 from realmctl.models.retromae import RetroMae, bag_of_words_loss
 from realmctl.spans.query import Query
-from realmctl.tokens import wordpiece
 from realmctl.tokens.frame import AROUND_ONE
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.data.order import DataOrder
@@ -158,7 +158,7 @@ def train_retromae(settings: RetroMaeSettings, out: Writer) -> dict[str, float]:
     mlm = starting_masked_lm(settings, retriever)
     seed_everything(settings.seed)  # the decoder is new, whatever the encoder
     model = RetroMae(mlm, retriever.query_tower if retriever else None)
-    words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
+    words, corpus = Tokenizer.load(settings.blocks.path), Corpus(settings.blocks)
     masking = WholeWordMasking.of(words, settings.mask_rate)
     prefix = retriever.layout.block_prefix.ids if retriever else ()
     examples = MaskedPassages(corpus, Collator.of(words), masking, length=settings.length, prefix=prefix)

@@ -19,7 +19,7 @@ from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.data.recurring_spans import LONGEST, SpanPlaces, WordTable, recurring_spans
@@ -52,7 +52,7 @@ class SpiderObjective(InBatchContrast):
         self.corpus, self.keep_rate, self.window = corpus, settings.keep_rate, settings.window
         self.short_spans = "short-spans" in settings.official
         documents = rows_by_document(corpus, settings.group_by)
-        self.words = WordTable(corpus, wordpiece.load(corpus.artifact.path), documents)
+        self.words = WordTable(corpus, Tokenizer.load(corpus.artifact.path), documents)
         self.documents = [rows for rows in documents if len(rows) > 2]
         self.spans = lru_cache(REMEMBERED)(self._spans)
         self.usable = self._documents_with_spans()

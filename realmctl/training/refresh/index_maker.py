@@ -19,7 +19,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, RayEmbedder, embed_corpus
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.refresh.protocol import RefreshRequest
 from realmctl.training.settings import RefreshSettings
 
@@ -66,7 +66,7 @@ class IndexMaker:
 
     @cached_property
     def collator(self) -> Collator:
-        return Collator.of(wordpiece.load(self.blocks.path))
+        return Collator.of(Tokenizer.load(self.blocks.path))
 
     def make(
         self, retriever: Artifact, path: Path, on_progress: Callable[[int], None] = lambda blocks: None

@@ -11,8 +11,7 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.log import say, warn
 from realmctl.models.bert.files import load_masked_lm, scratch_config
 from realmctl.models.precision import seed_everything
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
@@ -49,7 +48,7 @@ def starting_bert(
     if bert is None:
         warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
         bert = SCRATCH + "tiny"
-    words = wordpiece.load(blocks.path)
+    words = Tokenizer.load(blocks.path)
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)
@@ -75,7 +74,7 @@ def _loaded(folder: Path, with_head: bool, dropout: float | None = None) -> PreT
     return model
 
 
-def _fresh(size: str, words: WordPiece, dropout: float) -> PreTrainedModel:
+def _fresh(size: str, words: Tokenizer, dropout: float) -> PreTrainedModel:
     """A BERT with random weights.
 
     Their standard deviation is BERT's 0.02 times sqrt(768 / hidden size), so that a sum over the hidden units has the same
@@ -86,14 +85,14 @@ def _fresh(size: str, words: WordPiece, dropout: float) -> PreTrainedModel:
     return BertForMaskedLM(config)
 
 
-def _require_tokenizer(folder: Path, blocks: Artifact, words: WordPiece, rows: int) -> None:
+def _require_tokenizer(folder: Path, blocks: Artifact, words: Tokenizer, rows: int) -> None:
     """Raise MismatchError unless an encoder has a row for each wordpiece, and its folder no other tokenizer than the blocks.
 
     A vocabulary may be padded beyond the tokenizer's, as ModernBERT's is.
     """
     has_tokenizer = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
     fits = (
-        wordpiece.load(folder).identity == words.identity and words.rows <= rows
+        Tokenizer.load(folder).identity == words.identity and words.rows <= rows
         if has_tokenizer
         else len(words) == rows
     )

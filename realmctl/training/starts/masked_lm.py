@@ -16,7 +16,7 @@ from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.families.known import family_of
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.settings import WarmEncoderSettings
 from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import starting_bert
@@ -42,7 +42,7 @@ def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | Non
     mlm = family_of(base).masked_lm(base.config)
     setattr(mlm, mlm.base_model_prefix, base)
     mlm.tie_weights()
-    collator = Collator.of(wordpiece.load(settings.blocks.path))
+    collator = Collator.of(Tokenizer.load(settings.blocks.path))
     decoded = start_with_ridge_head(mlm, Corpus(settings.blocks), collator, settings)
     say(f"a vocabulary layer was fitted to the retriever; it decodes {decoded:.0%} of visible wordpieces")
     return mlm

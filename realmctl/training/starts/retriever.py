@@ -8,7 +8,7 @@ from realmctl.errors import MismatchError
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.settings import RetrieverSettings
 from realmctl.training.starts.closed_form import start_with_pca
 from realmctl.training.starts.encoder import starting_bert
@@ -29,7 +29,7 @@ def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retrie
 
     out: The folder of the run, which keeps what a start in closed form has computed.
     """
-    corpus, collator = Corpus(settings.blocks), Collator.of(wordpiece.load(settings.blocks.path))
+    corpus, collator = Corpus(settings.blocks), Collator.of(Tokenizer.load(settings.blocks.path))
     if settings.retriever is not None:
         require_same_vocabulary(settings.blocks, settings.retriever)
         return whole_retriever(settings.retriever), corpus, collator

@@ -18,7 +18,7 @@ from transformers import BertModel
 
 from realmctl.artifacts import Artifact
 from realmctl.models.bert.files import save_bert, scratch_config
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.convert import realm_case as case
 from tests.convert import realm_checkpoints as published
 
@@ -134,7 +134,7 @@ SENTENCE_FOLDERS: dict[str, Callable[[Path], Path]] = {
 
 def folder_for(blocks: Artifact, folder: Path, seed: int = 0) -> Path:
     """A sentence-transformers folder with the vocabulary of given blocks: a dense layer and unit vectors."""
-    words = wordpiece.load(blocks.path)
+    words = Tokenizer.load(blocks.path)
     sentence_folder(folder, {"embedding_dimension": 16, "pooling_mode": "mean"}, dense_module(16, 8, TANH), NORMALIZE)
     torch.manual_seed(seed)
     save_bert(BertModel(scratch_config("L1-H16", len(words), init_std=0.5), add_pooling_layer=False), folder)

@@ -17,7 +17,7 @@ from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures import families
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -72,7 +72,7 @@ def test_an_export_gives_the_same_vectors_and_can_be_imported_again(model_type: 
     close(theirs.encode_document(TEXTS), loaded.encode_blocks([""] * len(TEXTS), TEXTS))
     again = import_checkpoint(str(tmp_path / "export"), tmp_path / "again", ImportExtras())["retriever"]
     close(realmctl.load(again, precision="fp32").encode_queries(TEXTS), loaded.encode_queries(TEXTS))
-    assert wordpiece.load(again.path).identity == wordpiece.load(artifact.path).identity
+    assert Tokenizer.load(again.path).identity == Tokenizer.load(artifact.path).identity
 
 
 @pytest.mark.parametrize("model_type", ["bert", "xlm-roberta", "modernbert"])
@@ -165,4 +165,4 @@ def test_a_bert_with_the_tokenizer_of_xlm_r(tmp_path: Path) -> None:
     loaded = realmctl.load(artifact, precision="fp32")
     close(loaded.encode_queries(TEXTS), model.encode_query(TEXTS))
     close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
-    assert wordpiece.load(artifact.path).frame.around_two == 4
+    assert Tokenizer.load(artifact.path).frame.around_two == 4

@@ -21,7 +21,7 @@ from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, InputError, MismatchError, RealmctlError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.convert.imports import encoder_folders as folders
 from tests.convert.imports.encoder_folders import TEXTS, TITLES
 from tests.parity.sentence_vectors import MINILM_TEXTS, by_sentence_transformers, golden, minilm_folder
@@ -40,8 +40,8 @@ def vectors(artifact: Artifact, texts: list[str], titles: list[str] | None = Non
     """Embeddings in float32: of queries, or of blocks if there are titles."""
     retriever, words, collator = (
         Retriever.load(artifact.path),
-        wordpiece.load(artifact.path),
-        Collator.of(wordpiece.load(artifact.path)),
+        Tokenizer.load(artifact.path),
+        Collator.of(Tokenizer.load(artifact.path)),
     )
     tokens = [words.ids(text).astype(np.int64) for text in texts]
     if titles is None:
@@ -154,7 +154,7 @@ def test_a_form_of_blocks_can_be_chosen(tmp_path):
         form: vectors(imported(folder, tmp_path, pooling="mean", block_form=form), TEXTS, TITLES)
         for form in ("pair", "separated", "joined")
     }
-    model, words = folders.bert(), wordpiece.load(folder)
+    model, words = folders.bert(), Tokenizer.load(folder)
     title, text = (words.ids(part).tolist() for part in (TITLES[0], TEXTS[0]))
     for form, ids, segments in (
         ("pair", [1, *title, 2, *text, 2], [0] * (len(title) + 2) + [1] * (len(text) + 1)),

@@ -13,7 +13,7 @@ from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.eval_em import EvalEm
@@ -46,7 +46,7 @@ def index(chain: Chain, own: Artifact) -> Artifact:
 
 
 def test_blocks_are_embedded_and_searched_with_prefixes(chain: Chain, own: Artifact, index: Artifact, tmp_path):
-    module, words, corpus = Retriever.load(own.path), wordpiece.load(own.path), Corpus(chain.blocks)
+    module, words, corpus = Retriever.load(own.path), Tokenizer.load(own.path), Corpus(chain.blocks)
     bert = module.block_tower.bert
     stored = np.load(index.file("vectors.npy"))
     ids = [words.cls, *words.ids("town.").tolist(), *corpus.title(3).tolist(), *corpus.tokens(3).tolist()]

@@ -14,7 +14,7 @@ from realmctl.artifacts.records import Records, RecordWriter
 from realmctl.cli.app import build
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.attacks import attacked, write
@@ -155,4 +155,4 @@ def test_a_damaged_tokenizer_is_one_clear_error(made, tmp_path):
     path = next(spans.rglob("tokenizer.json"))
     write(path, path.read_bytes()[:-10])
     with pytest.raises(InputError, match="tokenizer"):
-        wordpiece.load(spans)
+        Tokenizer.load(spans)

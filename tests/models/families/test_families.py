@@ -24,8 +24,7 @@ from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever, Tower
 from realmctl.models.towers.layout import InputLayout
-from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures import families
 
 every = pytest.mark.parametrize("model_type", families.TYPES)
@@ -33,12 +32,12 @@ LENGTHS = (families.LENGTH - 4, 9, 1)
 
 
 @pytest.fixture
-def words(model_type: str, tmp_path: Path) -> WordPiece:
+def words(model_type: str, tmp_path: Path) -> Tokenizer:
     families.tokenizer(model_type).save_pretrained(tmp_path / "tokenizer")
-    return wordpiece.load(tmp_path)
+    return Tokenizer.load(tmp_path)
 
 
-def batch_of(words: WordPiece, lengths: tuple[int, ...] = LENGTHS) -> TokenBatch:
+def batch_of(words: Tokenizer, lengths: tuple[int, ...] = LENGTHS) -> TokenBatch:
     """Rows of very different lengths, so that most of a row may be padding."""
     rng = np.random.default_rng(1)
     texts = [rng.choice(words.ordinary, length) for length in lengths]
@@ -52,7 +51,7 @@ def outputs(model: torch.nn.Module, batch: TokenBatch) -> Tensor:
 
 
 @every
-def test_states_logits_and_gradients_are_those_of_transformers(model_type: str, words: WordPiece) -> None:
+def test_states_logits_and_gradients_are_those_of_transformers(model_type: str, words: Tokenizer) -> None:
     mlm, batch = families.model(model_type), batch_of(words)
     place_BP = torch.tensor([[0, 5], [0, 3], [1, 2]])
     found = {}
@@ -79,7 +78,7 @@ def test_states_logits_and_gradients_are_those_of_transformers(model_type: str, 
 
 
 @every
-def test_the_states_of_each_layer(model_type: str, words: WordPiece) -> None:
+def test_the_states_of_each_layer(model_type: str, words: Tokenizer) -> None:
     base, batch = families.model(model_type).base_model, batch_of(words)
     given = {"input_ids": batch.ids_BL, "attention_mask": batch.mask_BL.long(), "output_hidden_states": True}
     theirs = base(**given).hidden_states
@@ -88,7 +87,7 @@ def test_the_states_of_each_layer(model_type: str, words: WordPiece) -> None:
 
 
 @every
-def test_padding_changes_nothing_and_gives_no_nan(model_type: str, words: WordPiece) -> None:
+def test_padding_changes_nothing_and_gives_no_nan(model_type: str, words: Tokenizer) -> None:
     """ModernBERT's windows may lie in padding altogether, and a softmax over nothing is NaN."""
     base, batch = families.model(model_type).base_model, batch_of(words)
     state_BLH = hidden_states(base, batch)
@@ -100,7 +99,7 @@ def test_padding_changes_nothing_and_gives_no_nan(model_type: str, words: WordPi
 
 
 @every
-def test_a_pair_is_laid_out_as_the_tokenizer_does(model_type: str, words: WordPiece) -> None:
+def test_a_pair_is_laid_out_as_the_tokenizer_does(model_type: str, words: Tokenizer) -> None:
     theirs = families.tokenizer(model_type)
     title, body = "Ada Lovelace", "The engine was never built."
     ids = [words.tokens([text])[0] for text in (title, body)]
@@ -141,7 +140,7 @@ def test_a_missing_and_a_foreign_tensor_are_named(model_type: str, tmp_path: Pat
 
 
 @every
-def test_the_longest_input_and_one_token_more(model_type: str, words: WordPiece) -> None:
+def test_the_longest_input_and_one_token_more(model_type: str, words: Tokenizer) -> None:
     """RoBERTa's 514 positions are 512 tokens: those of a text begin behind padding's."""
     base = families.model(model_type).base_model
     assert positions_of(base) == families.LENGTH
@@ -155,7 +154,7 @@ def test_the_longest_input_and_one_token_more(model_type: str, words: WordPiece)
 
 @every
 def test_a_retriever_keeps_its_vectors_on_disk_and_loads_in_transformers(
-    model_type: str, words: WordPiece, tmp_path: Path
+    model_type: str, words: Tokenizer, tmp_path: Path
 ) -> None:
     base = families.model(model_type, masked_lm=False)
     retriever = Retriever.from_bert(base, projection=8, query_length=20, block_length=30, pooling="mean").eval()
@@ -171,7 +170,7 @@ def test_a_retriever_keeps_its_vectors_on_disk_and_loads_in_transformers(
 
 
 @every
-def test_the_tanh_pooler_where_the_family_has_one(model_type: str, words: WordPiece) -> None:
+def test_the_tanh_pooler_where_the_family_has_one(model_type: str, words: Tokenizer) -> None:
     base, batch = families.model(model_type, masked_lm=False), batch_of(words, (7, 3))
     if not family(model_type).has_pooler:
         with pytest.raises(ConfigError, match="no pooler"):
@@ -183,7 +182,7 @@ def test_the_tanh_pooler_where_the_family_has_one(model_type: str, words: WordPi
 
 
 @every
-def test_dropout_is_set_everywhere(model_type: str, words: WordPiece, tmp_path: Path) -> None:
+def test_dropout_is_set_everywhere(model_type: str, words: Tokenizer, tmp_path: Path) -> None:
     model, batch = families.model(model_type), batch_of(words)
     set_dropout(model, 0.4)
     model.train()
@@ -197,7 +196,7 @@ def test_dropout_is_set_everywhere(model_type: str, words: WordPiece, tmp_path: 
 
 
 @every
-def test_readers_condensers_and_layer_rates(model_type: str, words: WordPiece) -> None:
+def test_readers_condensers_and_layer_rates(model_type: str, words: Tokenizer) -> None:
     mlm, batch = families.model(model_type), batch_of(words, (7, 3))
     reader = Reader.from_masked_lm(mlm)
     position_BM, target_BM = torch.tensor([[2, 3], [1, 2]]), torch.tensor([[9, 8], [7, 6]])

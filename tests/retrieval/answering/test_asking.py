@@ -20,7 +20,7 @@ from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.asking import ask, hits_without, named_rows, probe_of
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.search.searcher import Hit
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.chain import baseline
 
 QUESTION = "Where was Ada Lorn born?"
@@ -145,7 +145,7 @@ def test_without_every_block_there_is_no_answer(chain, qa_model):
 def test_a_probe_reads_no_document(chain, model, closed_book, kind):
     artifact = {"model": model, "closed_book": closed_book}[kind]
     found = probe_of(artifact, chain.blocks, QUESTION, "Velford Ada")
-    words = wordpiece.load(chain.blocks.path)
+    words = Tokenizer.load(chain.blocks.path)
     question, wanted = words.ids(QUESTION).tolist(), words.ids("Velford Ada").tolist()
     ids = [words.cls, *question, *[words.mask] * len(wanted), words.sep]
     segments = [0] * len(ids)

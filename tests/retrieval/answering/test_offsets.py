@@ -10,7 +10,7 @@ import pytest
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 
@@ -46,7 +46,7 @@ def blocks(tmp_path_factory):
 )
 def test_the_text_of_an_answer_is_the_authors(blocks, answer):
     """Joining wordpieces loses all of these (FIDELITY of ORQA's and HF's decoding)."""
-    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
     offsets = char_offsets(corpus, words, 0)
     text, ids = corpus.block(0).text, words.ids(answer).tolist()
     body = corpus.tokens(0).tolist()
@@ -55,14 +55,14 @@ def test_the_text_of_an_answer_is_the_authors(blocks, answer):
 
 
 def test_every_wordpiece_has_its_characters(blocks):
-    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
     offsets, text = char_offsets(corpus, words, 0), corpus.block(0).text
     assert len(offsets) == len(corpus.tokens(0))
     assert "".join(text[a:b] for a, b in offsets.tolist()) == text.replace(" ", "")
 
 
 def test_spans_and_back(blocks):
-    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
     offsets, text = char_offsets(corpus, words, 0), corpus.block(0).text
     at = text.index("U.S.")
     [(first, last)] = covered(offsets, [(at, at + 4), (at, at + 4), (0, len(text))], widest=10)
@@ -73,7 +73,7 @@ def test_spans_and_back(blocks):
 def test_another_tokenizer(blocks, tmp_path):
     other = make_blocks(tmp_path / "blocks", {"Two": [["Quite other words."]]})
     with pytest.raises(MismatchError, match="wordpieces"):
-        char_offsets(Corpus(blocks), wordpiece.load(other.path), 0)
+        char_offsets(Corpus(blocks), Tokenizer.load(other.path), 0)
 
 
 def test_a_span_inside_a_wordpiece_has_that_wordpiece():

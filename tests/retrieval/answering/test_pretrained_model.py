@@ -11,7 +11,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 
 QUESTIONS = [f"Where was {name} born?" for name in ("Ada Lorn", "Ben Mott", "Cora Nash")] * 6
 SENTENCE = "Ada Lorn was born in [MASK] and worked for [MASK]."
@@ -70,7 +70,7 @@ def test_the_parts_belong_to_the_model(model, loaded):
 def test_the_numbers_of_fill_mask(chain, model, loaded):
     value = loaded.fill_mask(SENTENCE, candidates=5)
     retriever, reader = Retriever.load(model.part("retriever").path), Reader.load(model.part("reader").path)
-    corpus, words = Corpus(chain.blocks), wordpiece.load(chain.blocks.path)
+    corpus, words = Corpus(chain.blocks), Tokenizer.load(chain.blocks.path)
     pieces = [words.ids(part).tolist() for part in SENTENCE.split("[MASK]")]
     x = [*pieces[0], words.mask, *pieces[1], words.mask, *pieces[2]]
     tower = retriever.query_tower

@@ -8,7 +8,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
 from realmctl.models.inputs import Collator
 from realmctl.retrieval.embedding import embedding
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.retriever import fresh_retriever
 
@@ -25,7 +25,7 @@ def blocks(tmp_path_factory):
 @pytest.fixture
 def parts(blocks, monkeypatch):
     monkeypatch.setattr(embedding, "ROWS_PER_RANGE", 8)
-    return fresh_retriever(blocks), Collator.of(wordpiece.load(blocks.path)), Corpus(blocks)
+    return fresh_retriever(blocks), Collator.of(Tokenizer.load(blocks.path)), Corpus(blocks)
 
 
 def one_by_one(retriever, collator, corpus):

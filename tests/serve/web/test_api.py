@@ -10,7 +10,7 @@ import pytest
 
 import realmctl
 from realmctl.retrieval.answering.asking import ask
-from realmctl.tokens.wordpiece import load
+from realmctl.tokens.tokenizer import load
 from tests.serve.conftest import HEADERS, QUESTION, SENTENCE, client_of
 
 

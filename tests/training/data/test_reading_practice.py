@@ -11,9 +11,9 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
 from realmctl.tokens.frame import Frame
 from realmctl.tokens.token_search import occurrences
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data import reading_practice as module
 from realmctl.training.data.reading_practice import (
     FIRST,
@@ -33,7 +33,7 @@ NOTHING = {"copy": 0.0, "noisy": 0.0, "told": 0.0, "random": 0.0, "null": 0.0}
 @pytest.fixture(scope="module")
 def examples(chain) -> Curriculum:
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    words = wordpiece.load(chain.blocks.path)
+    words = Tokenizer.load(chain.blocks.path)
     found = partners(queries, corpus, 5)
     return Curriculum(queries, corpus, found, Collator.of(words), continues_V=words.continues, window=20)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.data.recurring_spans import LONGEST, NO_WORD, BlockWords, WordTable, recurring_spans
 from tests.fixtures.blocks import make_blocks
@@ -67,7 +67,7 @@ def test_a_span_has_at_most_ten_words():
 def test_words_are_whole_and_written_and_their_documents_are_counted(tmp_path):
     documents = {f"Page {n}": [[f"The Ada-{n} of old.", "The."], [f"Unseenword {n} of."]] for n in range(9)}
     blocks = make_blocks(tmp_path, documents)
-    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
     table = WordTable(corpus, words, rows_by_document(corpus))
     first, again = (table.words(corpus.tokens(0)) for _ in range(2))
     text = [words.tokenizer.id_to_token(int(piece)) for piece in corpus.tokens(0)]
@@ -79,7 +79,7 @@ def test_words_are_whole_and_written_and_their_documents_are_counted(tmp_path):
 
 def test_pieces_that_continue_a_word_belong_to_it(tmp_path):
     blocks = make_blocks(tmp_path, {"One": [["abc d"]], "Two": [["x"]]})
-    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
     table = WordTable(corpus, words, rows_by_document(corpus))
     spelled = np.array(words.tokenizer.encode("bcd abc", add_special_tokens=False).ids)
     assert [words.tokenizer.id_to_token(int(piece)) for piece in spelled] == ["b", "##c", "##d", "abc"]

@@ -14,7 +14,7 @@ from realmctl.errors import ConfigError, InputError, QualityError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.methods import reciprocal_rank_fusion
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import budget
 from realmctl.training.evaluation import cloze_recall
 from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recall
@@ -36,7 +36,7 @@ def ict(chain: Chain, **values: object) -> IctInit:
 
 def test_the_ranks_are_those_of_brute_force_over_the_blocks(chain: Chain):
     """Each block is laid out by hand, with the sentence left out where one was drawn, and compared one by one."""
-    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     passages, retriever = ClozePassages.drawn(corpus, 12, 30, seed=3), Retriever.load(chain.retriever.path)
     assert len(passages.sentences) == 12 and len(passages) == 30
     found = passages.ranks(retriever.train(), collator, "fp32")
@@ -106,7 +106,7 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
     assert [line["step"] for line in lines if "cloze_recall@5" in line] == [1, 3, 5, 6]  # after 0, 2, 4 and 6 steps
     assert [line.get("loss") for line in lines[:6]] == [line["loss"] for line in metrics_of(plain)]
     assert made.file("block/model.safetensors").read_bytes() == plain.file("block/model.safetensors").read_bytes()
-    collator, start = Collator.of(wordpiece.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
+    collator, start = Collator.of(Tokenizer.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
     passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0)
     first, last = (passages.ranks(each, collator, "fp32") for each in (start, Retriever.load(made.path)))
     assert lines[0]["cloze_rr"] == recall(first)["cloze_rr"] and lines[0]["cloze_gain"] == 0
@@ -233,7 +233,7 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
     """BM25 against its searcher over blocks that really lack the sentences; hybrid is never below the better weight of 0 and 1."""
     inputs = {"blocks": chain.blocks, "sentences": 12, "precision": "fp32"}
     passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 0, seed=0)
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
     other = make_retriever(tmp_path / "other", chain.blocks, seed=5)
     ranks, start = (passages.ranks(Retriever.load(each.path), collator, "fp32") for each in (chain.retriever, other))
     dense = EvalCloze(**inputs, retriever=chain.retriever, baseline=other).make(tmp_path / "dense").metrics
@@ -265,12 +265,12 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
     settings = {"method": "hybrid", "retriever": chain.retriever, "fusion": "scores", "bm25_stemmer": "english"}
     summed = EvalCloze(**inputs, **settings).make(tmp_path / "scores").metrics
     dense_NM = passages.scores(Retriever.load(chain.retriever.path), collator, "fp32")
-    bm25_NM = passages.bm25_scores(wordpiece.load(chain.blocks.path), "english")
+    bm25_NM = passages.bm25_scores(Tokenizer.load(chain.blocks.path), "english")
     assert summed["weights"]["0.5"] == recall(cloze_recall.ranks_of(dense_NM + 0.5 * bm25_NM))["cloze_rr"]
 
 
 def test_bm25_of_stems_finds_a_passage_by_other_endings(chain: Chain):
-    words = wordpiece.load(chain.blocks.path)
+    words = Tokenizer.load(chain.blocks.path)
     sentence, *bodies = words.tokens(["painting", "painted walls", "sting in pain"])
     passages = ClozePassages([sentence], [np.array([], np.int64)] * 2, bodies)
     by_stems = passages.bm25_scores(words, "english")[0]

@@ -18,7 +18,7 @@ from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.models.lm.knn import stored_keys
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation import knn_lm
 from stages.build_datastore import BuildDatastore
 from stages.eval_knn_lm import EvalKnnLm
@@ -38,7 +38,7 @@ def datastore(chain, tmp_path_factory):
 def brute(chain):
     """(state, log p of every wordpiece, wordpiece, uid) of each hidden wordpiece, one span at a time."""
     model, queries = load_masked_lm(chain.encoder.path)[0].eval(), TaggedQueries(chain.spans)
-    packer, found = Collator.of(wordpiece.load(chain.spans.path)), []
+    packer, found = Collator.of(Tokenizer.load(chain.spans.path)), []
     for sentence, first, stop, *_ in queries.spans.tolist():
         tokens = np.array(queries.tokens(sentence), dtype=np.int64)
         targets = tokens[first:stop].copy()

@@ -12,7 +12,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import Question
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.monitoring import recall_questions
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.objectives import pretrain as module
@@ -108,7 +108,7 @@ class Recorder:
 def test_of_a_large_file_some_are_asked_from_all_over_it(chain, monkeypatch):
     monkeypatch.setattr(recall_questions, "MAX_QUESTIONS", 5)
     questions = [Question(str(n), f"number {n} ?", (f"only {n}",)) for n in range(101)]
-    asked = RecallQuestions(questions, Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path)))
+    asked = RecallQuestions(questions, Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path)))
     assert [search._answers[0] for search in asked._answers] == [f"only {n}" for n in (0, 25, 50, 75, 100)]
 
 
@@ -118,7 +118,7 @@ def test_it_leaves_randomness_and_mode_alone(chain, training):
     asked = RecallQuestions(
         [Question(str(n), each["question"], tuple(each["answer"])) for n, each in enumerate(questions)],
         Corpus(chain.blocks),
-        Collator.of(wordpiece.load(chain.blocks.path)),
+        Collator.of(Tokenizer.load(chain.blocks.path)),
     )
     retriever, index = Retriever.load(chain.retriever.path).train(training), Recorder()
     before = torch.get_rng_state(), np.random.get_state()[1].tolist()

@@ -21,7 +21,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert.files import scratch_config
 from realmctl.models.condenser import Condenser
 from realmctl.models.inputs import Collator
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
@@ -34,7 +34,7 @@ def objective(
 ) -> CondenserObjective:
     """Four documents (or blocks) a batch."""
     blocks = open_artifact(path)
-    vocabulary, corpus = wordpiece.load(blocks.path), Corpus(blocks)
+    vocabulary, corpus = Tokenizer.load(blocks.path), Corpus(blocks)
     words, collator = len(vocabulary), Collator.of(vocabulary)
     masking = WholeWordMasking(
         continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id, ordinary=np.arange(5, words), spared=None

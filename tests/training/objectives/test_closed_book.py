@@ -10,7 +10,7 @@ import torch
 from realmctl.errors import ConfigError
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.closed_book import ClosedBookObjective
 from realmctl.training.settings import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
@@ -34,7 +34,7 @@ def objective_of(chain, questions, *, batch_size=3, micro_batch=0, width=6):
         reader_length=40,
         span_width=width,
     )
-    objective = ClosedBookObjective(reader, wordpiece.load(chain.blocks.path), questions, settings)
+    objective = ClosedBookObjective(reader, Tokenizer.load(chain.blocks.path), questions, settings)
     reader.eval()
     return objective
 
@@ -42,7 +42,7 @@ def objective_of(chain, questions, *, batch_size=3, micro_batch=0, width=6):
 @pytest.mark.parametrize("micro_batch", [0, 1, 2])
 def test_the_loss_is_the_mean_likelihood_of_the_drawn_answers(chain, micro_batch):
     objective = objective_of(chain, QUESTIONS, micro_batch=micro_batch)
-    words, mlm = wordpiece.load(chain.blocks.path), objective.reader.mlm
+    words, mlm = Tokenizer.load(chain.blocks.path), objective.reader.mlm
     for step in range(3):
         parts = objective.draw(step)
         total, seen = 0.0, set()

@@ -15,7 +15,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.loop import train
 from realmctl.training.objectives.ict import CroppingObjective, InverseClozeObjective
 from realmctl.training.settings import IctSettings, TrainSettings
@@ -30,7 +30,7 @@ def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=N
     return InverseClozeObjective(
         retriever,
         Corpus(blocks),
-        Collator.of(wordpiece.load(blocks.path)),
+        Collator.of(Tokenizer.load(blocks.path)),
         IctSettings(
             blocks=blocks,
             encoder=None,
@@ -77,7 +77,7 @@ def test_officially_blocks_of_one_sentence_are_drawn_as_often_as_a_sentence_stay
         InverseClozeObjective(
             retriever,
             Corpus(blocks),
-            Collator.of(wordpiece.load(blocks.path)),
+            Collator.of(Tokenizer.load(blocks.path)),
             IctSettings(blocks=blocks, encoder=None, batch_size=11, mask_rate=0.7, official=official),
         )
         for official in ((), ("single-sentences",))
@@ -281,7 +281,7 @@ def test_the_stage_makes_a_retriever(chain, tmp_path, towers):
 
 def cropping(chain, **more):
     settings = IctSettings(blocks=chain.blocks, encoder=None, batch_size=8, pairs="crops", **more)
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
     return CroppingObjective(Retriever.load(chain.retriever.path), Corpus(chain.blocks), collator, settings)
 
 

@@ -16,7 +16,7 @@ from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledQuestion
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
 from realmctl.training.settings import DprSettings
 from stages.dpr_finetune import DprFinetune
@@ -34,7 +34,7 @@ QUESTIONS = [
 
 
 def objective_of(chain, *, hard_negatives=2, batch_size=5, chunk=0, dropout=0.0, questions=QUESTIONS):
-    words = wordpiece.load(tokenizer_folder(chain.blocks))
+    words = Tokenizer.load(tokenizer_folder(chain.blocks))
     usable = usable_questions(questions, words, hard_negatives, Counter())
     settings = DprSettings(
         passages=Path("passages.json"),
@@ -47,7 +47,7 @@ def objective_of(chain, *, hard_negatives=2, batch_size=5, chunk=0, dropout=0.0,
 
 
 def text_of(chain, ids):
-    return wordpiece.load(tokenizer_folder(chain.blocks)).tokenizer.decode(ids.tolist())
+    return Tokenizer.load(tokenizer_folder(chain.blocks)).tokenizer.decode(ids.tolist())
 
 
 def test_the_loss_is_a_softmax_over_all_passages_of_the_batch(chain):
@@ -103,7 +103,7 @@ def test_a_draw_depends_on_the_step_alone(chain):
 
 
 def test_questions_without_the_passages_they_need_are_counted(chain):
-    words = wordpiece.load(tokenizer_folder(chain.blocks))
+    words = Tokenizer.load(tokenizer_folder(chain.blocks))
     questions = [*QUESTIONS, LabelledQuestion("a?", (), ()), LabelledQuestion("b?", (Document("", "", "b"),), ())]
     dropped = Counter()
     assert len(usable_questions(questions, words, 1, dropped)) == 7

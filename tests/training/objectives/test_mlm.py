@@ -13,7 +13,7 @@ from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.reading_practice import ReadingPractice, partners
 from realmctl.training.objectives.mlm import MlmObjective
@@ -29,7 +29,7 @@ def restored(query: Query) -> np.ndarray:
 
 
 def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain) -> None:
-    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     examples = PlainBlocks(corpus, collator, mask_rate=0.15, length=64, ordinary=np.arange(5, 200))
     rng = np.random.default_rng(0)
     masked = kept = asked = total = 0
@@ -46,7 +46,7 @@ def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain
 
 def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None:
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
     practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
     rng = np.random.default_rng(0)
     told = asked = 0
@@ -62,7 +62,7 @@ def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None
 
 def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
     practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
     rng = np.random.default_rng(1)
     drawn = [practice.draw(number, rng) for number in range(6)]
@@ -83,7 +83,7 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
     mlm, _ = load_masked_lm(chain.encoder.path, dropout)
     examples = PlainBlocks(
         Corpus(chain.blocks),
-        Collator.of(wordpiece.load(chain.blocks.path)),
+        Collator.of(Tokenizer.load(chain.blocks.path)),
         mask_rate=0.15,
         length=24,
         ordinary=np.arange(5, 200),
@@ -107,7 +107,7 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
 
 def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chain) -> None:
     mlm = load_masked_lm(chain.encoder.path)[0].eval()
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
     examples = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.3, length=32, ordinary=np.arange(5, 200))
     whole = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, seed=3))
     split = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, micro_batch=2, seed=3))

@@ -10,7 +10,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.ict import CroppingObjective
 from realmctl.training.objectives.momentum_queue import MomentumQueue
 from realmctl.training.settings import IctSettings
@@ -21,7 +21,7 @@ from tests.fixtures.retriever import fresh_retriever
 
 def objective_of(chain: Chain, **more) -> CroppingObjective:
     settings = IctSettings(blocks=chain.blocks, encoder=None, batch_size=6, pairs="crops", **more)
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
     objective = CroppingObjective(Retriever.load(chain.retriever.path), Corpus(chain.blocks), collator, settings)
     objective.modules.eval()
     return objective

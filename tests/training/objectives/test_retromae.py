@@ -13,7 +13,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.retromae import RetroMae, bag_of_words_loss
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.objectives.retromae import RetroMaeObjective
 from realmctl.training.settings import RetroMaeSettings
@@ -29,7 +29,7 @@ def objective_of(chain: Chain, **more) -> RetroMaeObjective:
     settings = RetroMaeSettings(blocks=chain.blocks, encoder=None, bert="scratch:L2-H16", **{**SMALL, **more})
     torch.manual_seed(0)
     model = RetroMae(starting_masked_lm(settings, None)).eval()
-    words = wordpiece.load(chain.blocks.path)
+    words = Tokenizer.load(chain.blocks.path)
     masking = WholeWordMasking.of(words, settings.mask_rate)
     examples = MaskedPassages(Corpus(chain.blocks), Collator.of(words), masking, length=settings.length)
     return RetroMaeObjective(model, examples, settings)
@@ -62,7 +62,7 @@ def test_the_encoder_never_hides_an_unknown_word_and_the_decoder_does(chain: Cha
     objective = objective_of(chain, mask_rate=0.5)
     unknown, rng = objective.examples.masking.spared, np.random.default_rng(0)
     text = np.array([10, unknown, 11, unknown, 12, 13])
-    assert unknown == wordpiece.load(chain.blocks.path).unk
+    assert unknown == Tokenizer.load(chain.blocks.path).unk
     assert not any(set(objective.examples.masking.masked(text, rng).places) & {1, 3} for _ in range(50))
     visible = np.stack([objective.visible(text, rng) for _ in range(50)])
     assert not visible[:, 0, [2, 4]].all(0).any()

@@ -11,7 +11,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.pretrain import Pretrain
 from tests.fixtures.chain import finetune, make_index
 from tests.fixtures.retriever import make_retriever
@@ -42,7 +42,7 @@ def test_both_towers_learn_and_each_serves_its_side(chain, tmp_path):
     for name in ("query_tower", "block_tower"):
         assert not torch.equal(weights_of(getattr(before, name)), weights_of(getattr(after, name)))
     assert not torch.equal(weights_of(after.query_tower), weights_of(after.block_tower))
-    rows, corpus, collator = list(range(6)), Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    rows, corpus, collator = list(range(6)), Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     made = open_index(model.part("index").path).vectors(np.array(rows))
     np.testing.assert_allclose(made, embed_blocks(after, collator, corpus, rows, precision="fp32"), atol=1e-5)
 

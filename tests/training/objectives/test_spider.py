@@ -14,7 +14,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.objectives import in_batch
 from realmctl.training.objectives.spider import DRAWS, SHORTEST_WINDOW, SpiderObjective
@@ -36,7 +36,7 @@ def objective_of(blocks, *, batch_size=6, chunk=0, dropout=0.0, seed=0, **settin
     values = {"batch_size": batch_size, "seed": seed, "micro_batch": chunk}
     settings = SpiderSettings(blocks=blocks, encoder=None, **{**values, **settings})
     retriever = fresh_retriever(blocks, dropout=dropout).train()
-    return SpiderObjective(retriever, Corpus(blocks), Collator.of(wordpiece.load(blocks.path)), settings)
+    return SpiderObjective(retriever, Corpus(blocks), Collator.of(Tokenizer.load(blocks.path)), settings)
 
 
 def examples_of(objective, steps=30):
@@ -51,7 +51,7 @@ def place_of(part, whole):
 
 def test_a_pair_shares_the_span_and_the_hard_negative_lacks_it(blocks):
     objective = objective_of(blocks)
-    tokenizer, corpus = wordpiece.load(blocks.path).tokenizer, objective.corpus
+    tokenizer, corpus = Tokenizer.load(blocks.path).tokenizer, objective.corpus
     seen = set()
     for example in examples_of(objective):
         rows = [
@@ -160,7 +160,7 @@ def test_the_short_spans_of_the_public_code(tmp_path):
         for n in range(2)
     }
     made, texts = make_blocks(tmp_path, documents), {}
-    words = wordpiece.load(made.path)
+    words = Tokenizer.load(made.path)
     for official in ((), ("short-spans",)):
         objective = objective_of(made, official=official)
         rows, tokens = objective.documents[0], objective.corpus.tokens

@@ -13,7 +13,7 @@ from realmctl.errors import ConfigError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import titles_and_bodies
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.refresh import drift
 from realmctl.training.refresh.drift import CHECKED_EVERY, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of
@@ -28,7 +28,7 @@ def drift_watch(chain, threshold):
 
 def vectors(chain, retriever):
     """The embeddings of all blocks, one at a time."""
-    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     for row in range(len(corpus)):
         packed = collator.block(*titles_and_bodies(corpus, torch.tensor([row]).numpy()), retriever.block_length)
         yield retriever.embed_blocks(packed)[0].tolist()

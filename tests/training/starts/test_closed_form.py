@@ -19,7 +19,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.pipeline import planning
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.settings import RetrieverSettings
 from realmctl.training.starts import closed_form
 from realmctl.training.starts.closed_form import start_with_pca
@@ -33,7 +33,7 @@ START = {"bert": "scratch:L1-H16", "steps": 0, "pooling": "mean", "projection_in
 
 
 def packed_blocks(chain, length=288):
-    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     rows = range(len(corpus))
     return collator.block([corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows], length)
 
@@ -76,7 +76,7 @@ def test_both_towers_get_it(chain, tmp_path):
         IctInit(blocks=chain.blocks, **{**START, "towers": "separate"}).make(chain.folder / "separate").path
     )
     assert torch.equal(retriever.query_tower.projection.weight, retriever.block_tower.projection.weight)
-    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     before = retriever.query_tower.projection.weight.clone()
     settings = RetrieverSettings(blocks=chain.blocks, encoder=None, device="cpu")
     start_with_pca(retriever, corpus, collator, settings, writer(tmp_path))

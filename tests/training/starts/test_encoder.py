@@ -9,13 +9,13 @@ import torch
 from transformers import BertConfig, BertModel
 
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import Chain
 
 
 def words_of(chain: Chain) -> int:
-    return len(wordpiece.load(chain.blocks.path))
+    return len(Tokenizer.load(chain.blocks.path))
 
 
 def bert_folder(folder: Path, words: int) -> Path:

