@@ -10,7 +10,7 @@ import pytest
 
 import realmctl
 from realmctl.retrieval.answering.asking import ask
-from realmctl.tokens.tokenizer import load
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.serve.conftest import HEADERS, QUESTION, SENTENCE, client_of
 
 
@@ -67,7 +67,7 @@ def test_masks_are_those_of_fill_mask(client, workspace):
 
 def test_without_retrieval_is_the_null_document(client, workspace):
     found = client.post("/api/v1/ask", json={"question": QUESTION, "top": 1, "compare": True}).json()
-    [(ids, _)] = load(workspace / "blocks" / "v1").encode_batch([found["answers"][0]["text"]])
+    [(ids, _)] = Tokenizer.load(workspace / "blocks" / "v1").encode_batch([found["answers"][0]["text"]])
     sentence = f"{QUESTION} {' '.join(['[MASK]'] * len(ids))}"
     null = realmctl.load_model(workspace / "model", blocks=workspace / "blocks").fill_mask(sentence, 8).candidates[0]
     other = found["without_retrieval"]
