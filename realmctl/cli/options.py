@@ -45,6 +45,13 @@ Workspace = Annotated[
     _output("--workspace", "-w", envvar="REALMCTL_WORKSPACE", parser=path, help=WORKSPACE_HELP),
 ]
 Json = Annotated[bool, _output("--json", help="Print one JSON object.")]
+Language = Annotated[
+    str,
+    typer.Option(
+        help="Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or "
+        "else English."
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(

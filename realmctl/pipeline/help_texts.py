@@ -49,6 +49,6 @@ BM25_TOKENS = (
     "--bm25-stemmer they are always compared."
 )
 BM25_STEMMER = (
-    "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as english (PyStemmer, extra bm25). Default: "
+    "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as german or de (PyStemmer, extra bm25). Default: "
     "see --bm25-tokens."
 )

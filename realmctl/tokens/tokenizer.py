@@ -269,6 +269,13 @@ class Tokenizer:
         texts = (self._texts.get(int(number), ("", False)) for number in ids)
         return [f"##{text}" if continues else text for text, continues in texts]
 
+    def word_of(self, ids: Iterable[int]) -> str:
+        """Return the word of which these are the wordpieces. Special and added tokens are left out."""
+        known = [int(number) for number in ids if int(number) not in self._marked]
+        if self._byte_level:  # a piece may hold a part of a letter
+            return _decoded("".join(str(self.tokenizer.id_to_token(number)) for number in known)).strip()
+        return "".join(self._texts[number][0] for number in known)
+
     def text_of(self, ids: Iterable[int]) -> str:
         """Return the text that ids of this tokenizer stand for. Special tokens are left out."""
         known = [int(number) for number in ids if int(number) < self.rows]

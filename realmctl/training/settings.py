@@ -35,7 +35,7 @@ from realmctl.pipeline import (
 )
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.retrieval.answering.settings import LmReaderSettings
-from realmctl.retrieval.names import Fusion, retrieval_names
+from realmctl.retrieval.names import Bm25Tokens, Fusion, retrieval_names
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 
 Pooling = Literal["pooler", "cls", "mean"]
@@ -1082,6 +1082,7 @@ class EvalClozeSettings(Settings):
     )
     fusion: Fusion = setting(help_texts.FUSION, default="ranks")
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
     query_wordpieces: int = setting(
         "Longest query: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "

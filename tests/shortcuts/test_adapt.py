@@ -74,6 +74,7 @@ def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path
             {"bm25_weight": 0.5},
             "--method hybrid --fusion scores --bm25-weight 0.5 --bm25-stemmer german --workspace 'my w'",
         ),
+        ({"bm25_weight": 0.5, "bm25_stemmer": None}, "--fusion scores --bm25-weight 0.5 --workspace 'my w'"),
     ],
 )
 def test_it_says_what_was_gained_and_how_to_search(changes, said):

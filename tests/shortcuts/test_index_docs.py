@@ -7,6 +7,8 @@ import json
 import pytest
 import yaml
 
+from realmctl.artifacts import open_artifact
+from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.shortcuts import shipped
@@ -51,3 +53,17 @@ def test_every_file_that_ships_is_a_pipeline(chain: Chain, notes, tmp_path):
         named = yaml.safe_load(file.read_text())["vars"]
         variables = {name: value for name, value in paths.items() if name in named}
         assert pipeline_file.read(file, own_stages(), variables, tmp_path).steps
+
+
+def test_documents_of_other_languages(realmctl, chain: Chain, notes, tmp_path, monkeypatch):
+    """What a language or a dump says is the blocks' language, and decides on the encoder that is taken where none is named."""
+    encoder, workspace = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "w"
+    code, _, err = realmctl("index-docs", notes, "--encoder", encoder, "--language", "de", "--workspace", workspace)
+    assert code == 0 and language_of(open_artifact(workspace / "blocks/v1")) == "de", err
+    dump = tmp_path / "kowiki.xml"
+    dump.write_text('<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" xml:lang="ko"></mediawiki>')
+    english, other = shipped.default_encoder([notes], "auto"), shipped.MULTILINGUAL_ENCODER
+    assert english == shipped.default_encoder([], "auto") == shipped.default_encoder([dump], "en") != other
+    assert other == shipped.default_encoder([dump], "auto") == shipped.default_encoder([notes], "und")
+    code, _, err = realmctl("index-docs", notes, "--language", "klingon", "--workspace", workspace)
+    assert code == 2 and "klingon" in err

@@ -15,7 +15,7 @@ import typer
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, computes, path
+from realmctl.cli.options import Json, Language, Workspace, computes, path
 from realmctl.log import say
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import MOST
@@ -36,9 +36,11 @@ def adapt(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Folder or hub id of a sentence encoder. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub."
+            help="Folder or hub id of a sentence encoder. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub; for a language "
+            "other than English a multilingual MiniLM of the hub."
         ),
     ] = None,
+    language: Language = "auto",
     minutes: Annotated[
         float,
         typer.Option(
@@ -53,8 +55,12 @@ def adapt(
         typer.Option(min=2, max=MOST, help="Sentences that are cut out of their blocks, to measure without labels."),
     ] = 400,
     bm25_stemmer: Annotated[
-        str, typer.Option(help="Snowball stemmer of the documents' language, for BM25 beside the retriever.")
-    ] = "english",
+        str | None,
+        typer.Option(
+            help="Snowball stemmer for BM25 beside the retriever. Default: that of the documents' language; where there is none BM25 compares "
+            "wordpieces."
+        ),
+    ] = None,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
@@ -63,20 +69,23 @@ def adapt(
     The same as `import`, `chunk`, `ict-init`, `eval-cloze`, `embed` and `build-index`. It ends by saying what was gained and how to
     search. After an interruption the same command goes on; a second run finds everything made.
     """
+    from realmctl.corpus.settings import language_of
+    from realmctl.retrieval.search.stems import stemmer_of
     from realmctl.shortcuts.shipped import default_encoder, run_shipped
 
-    begin, start = time.monotonic(), encoder or default_encoder()
+    begin, start = time.monotonic(), encoder or default_encoder([documents], language)
     hybrid = bool(importlib.util.find_spec("bm25s") and importlib.util.find_spec("Stemmer"))
     variables = {
         "documents": str(documents),
+        "language": language,
         "wordpieces": str(max_wordpieces),
         "sentences": str(sentences),
         "method": "hybrid" if hybrid else "dense",
-        "stemmer": bm25_stemmer if hybrid else "",
     }
     first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
+    stemmer = (bm25_stemmer or stemmer_of(language_of(first["blocks"]))) if hybrid else None
     training = minutes_of_training(minutes, begin, first, workspace)
-    made = run_shipped("adapt", workspace, start, {**variables, "minutes": f"{training:g}"})
+    made = run_shipped("adapt", workspace, start, {**variables, "minutes": f"{training:g}", "stemmer": stemmer or ""})
     trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
     dense = measured.get("dense", measured)
     found = {
@@ -88,7 +97,7 @@ def adapt(
         "recall@5_after": dense["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
         "bm25_weight": measured["bm25_weight"] if measured.get("gain_over_dense_low", 0) > 0 else 0.0,
-        "bm25_stemmer": bm25_stemmer,
+        "bm25_stemmer": stemmer,
         "workspace": str(workspace),
         "made": {name: str(artifact.path) for name, artifact in made.items()},
     }
@@ -134,8 +143,9 @@ def _text(found: Mapping[str, Any]) -> str:
             "These pieces are in the documents' own words. Where people ask in words of their own, compare both on some of their "
             "questions (realmctl rank, realmctl eval-run).",
         ]
+    stemmer = f" --bm25-stemmer {found['bm25_stemmer']}" if found["bm25_stemmer"] else ""
     fused = (
-        f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g} --bm25-stemmer {found['bm25_stemmer']}"
+        f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g}{stemmer}"
         if found["bm25_weight"]
         else ""
     )

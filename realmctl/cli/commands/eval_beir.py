@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, computes, path
+from realmctl.cli.options import Json, Language, Workspace, computes, path
 from realmctl.errors import require_package
 from realmctl.index.names import INDEX_TYPES
 from realmctl.pipeline import help_texts, resolve
@@ -31,9 +31,11 @@ def eval_beir(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Folder or hub id of a sentence encoder to measure. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub."
+            help="Folder or hub id of a sentence encoder to measure. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub; for a language "
+            "other than English a multilingual MiniLM of the hub."
         ),
     ] = None,
+    language: Language = "auto",
     method: Annotated[
         str, typer.Option(help="Method of the search, as of rank: dense, bm25 or hybrid, or that of a plug-in.")
     ] = "dense",
@@ -79,9 +81,9 @@ def eval_beir(
     measured_one = (
         resolve(retriever, ("retriever",), "--retriever")
         if retriever
-        else imported_retriever(encoder or default_encoder(), workspace)
+        else imported_retriever(encoder or default_encoder([], language), workspace)
     )
-    variables = {"method": method, "type": type, "measures": measures}
+    variables = {"language": language, "method": method, "type": type, "measures": measures}
     if bm25_stemmer:
         variables["stemmer"] = bm25_stemmer
     if max_wordpieces:

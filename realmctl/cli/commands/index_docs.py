@@ -10,7 +10,7 @@ import typer
 
 from realmctl import log
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, computes, path
+from realmctl.cli.options import Json, Language, Workspace, computes, path
 from realmctl.pipeline.fields import MOST
 
 
@@ -22,9 +22,11 @@ def index_docs(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Folder or hub id of a sentence encoder. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub."
+            help="Folder or hub id of a sentence encoder. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub; for a language "
+            "other than English a multilingual MiniLM of the hub."
         ),
     ] = None,
+    language: Language = "auto",
     max_wordpieces: Annotated[
         int, typer.Option(min=1, max=MOST, help="Longest block in wordpieces, with its title and special tokens.")
     ] = 128,
@@ -38,9 +40,10 @@ def index_docs(
     """
     from realmctl.shortcuts.shipped import default_encoder, run_shipped
 
-    variables = {"documents": str(documents), "wordpieces": str(max_wordpieces)}
+    start = encoder or default_encoder([documents], language)
+    variables = {"documents": str(documents), "language": language, "wordpieces": str(max_wordpieces)}
     with log.one_bar("index-docs"):
-        made = run_shipped("index-docs", workspace, encoder or default_encoder(), variables)
+        made = run_shipped("index-docs", workspace, start, variables)
     counts = made["blocks"].metrics
     print_result(
         {

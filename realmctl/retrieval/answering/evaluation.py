@@ -35,6 +35,7 @@ from realmctl.retrieval.answering.score_files import (
     Prediction,
 )
 from realmctl.retrieval.answering.settings import EvalSettings, judgements_of
+from realmctl.retrieval.names import option_of_bm25
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
 from realmctl.retrieval.search.text_search import TextSearch
 
@@ -53,8 +54,8 @@ def check_evaluation(settings: EvalSettings) -> None:
         )
     if settings.qa_model is None and not settings.retrieval and not (settings.retriever and settings.index):
         raise ConfigError("eval-em needs --qa-model, or --retriever and --index together, or --retrieval bm25.")
-    if (settings.bm25_stemmer or settings.bm25_tokens == "words") and settings.retrieval != "bm25":
-        given = f"--bm25-stemmer {settings.bm25_stemmer}" if settings.bm25_stemmer else "--bm25-tokens words"
+    given = option_of_bm25(settings.bm25_stemmer, settings.bm25_tokens)
+    if given and settings.retrieval != "bm25":
         raise ConfigError(f"{given} is for --retrieval bm25. A fine-tuned model keeps its own BM25.")
     if settings.all_scorers and settings.qa_model is None and settings.reader_lm is None:
         raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")

@@ -19,6 +19,7 @@ from realmctl.questions.questions import Question
 from realmctl.questions.ranking.judged import judged_alone
 from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import run_lines
+from realmctl.retrieval.names import option_of_bm25
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
 from realmctl.retrieval.search.settings import RankSettings
@@ -38,8 +39,8 @@ class RankedQuery:
 
 def check_ranking(settings: RankSettings) -> None:
     """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
-    if (settings.bm25_stemmer or settings.bm25_tokens == "words") and settings.method == "dense":
-        given = f"--bm25-stemmer {settings.bm25_stemmer}" if settings.bm25_stemmer else "--bm25-tokens words"
+    given = option_of_bm25(settings.bm25_stemmer, settings.bm25_tokens)
+    if given and settings.method == "dense":
         raise ConfigError(f"{given} is for BM25. Leave it out, or --method hybrid or bm25.")
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")

@@ -6,34 +6,47 @@ uncased BERT. Case does not count. A word of punctuation alone is left out.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import TokenIds
+from realmctl.corpus.languages import plain_language
 from realmctl.errors import ConfigError, require_package
 from realmctl.tokens.tokenizer import Tokenizer
 
 
 def check_stemmer(flag: str, language: str | None) -> None:
-    """Raise ResourceError without PyStemmer, ConfigError for a language that it does not know."""
+    """Raise ResourceError without PyStemmer, ConfigError for a language that it does not know, by name (german) or by code (de)."""
     if language is None:
         return
     require_package("Stemmer", "bm25", flag)
     import Stemmer
 
-    if language not in Stemmer.algorithms():
+    try:
+        Stemmer.Stemmer(language)
+    except KeyError:
         raise ConfigError(
             f"{flag} {language}: there is no such stemmer. The stemmers are {', '.join(Stemmer.algorithms())}."
-        )
+        ) from None
+
+
+def stemmer_of(language: str) -> str | None:
+    """Return what `check_stemmer` takes for a language of blocks, such as de; None where Snowball has no stemmer of it."""
+    for code in (language, plain_language(language)):
+        with contextlib.suppress(ConfigError):
+            check_stemmer("--bm25-stemmer", code)
+            return code
+    return None
 
 
 class Stems:
     """Numbers the stems of the words that it has read.
 
     Args:
-        language: Name of a Snowball stemmer, such as english. None: the stem of a word is the word.
+        language: Name of a Snowball stemmer, such as english, or its code, such as en. None: the stem of a word is the word.
         words: The tokenizer of the text.
     """
 
@@ -74,7 +87,7 @@ class Stems:
         key = word.tobytes()
         if (number := self._of_word.get(key)) is not None:
             return number
-        text = "".join(piece.removeprefix("##") for piece in self._words.tokens_of(word)).lower()
+        text = self._words.word_of(word).lower()
         stem = self._stem(text) if any(character.isalnum() for character in text) else ""
         number = self._numbers.setdefault(stem, len(self._numbers)) if stem and learn else self._numbers.get(stem, -1)
         if learn:

@@ -23,6 +23,7 @@ from realmctl.index.recall import wilson
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
+from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.bm25 import Postings
 from realmctl.retrieval.search.stems import Stems
 from realmctl.tokens.tokenizer import Tokenizer
@@ -119,9 +120,11 @@ class ClozePassages:
         score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
         return score_NM
 
-    def bm25_scores(self, words: Tokenizer, stemmer: str | None = None) -> NDArray[np.float32]:
-        """The scores by BM25 over wordpieces but [UNK], or over stems, float32 [N, M]. Raises ResourceError without bm25s."""
-        stems = Stems(stemmer, words) if stemmer else None
+    def bm25_scores(
+        self, words: Tokenizer, stemmer: str | None = None, compared: Bm25Tokens = "pieces"
+    ) -> NDArray[np.float32]:
+        """The scores by BM25 over wordpieces but [UNK], words or stems, float32 [N, M]. Raises ResourceError without bm25s."""
+        stems = Stems(stemmer, words) if stemmer or compared == "words" else None
         postings = Postings.of_text(self, words, stems)
         asked = [sentence[sentence != words.unk] for sentence in self.sentences]
         return np.stack([postings.score(stems.known(each) if stems else each) for each in asked])

@@ -31,7 +31,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     counts: dict[str, object] = {"sentences": len(passages.sentences), "blocks": len(passages)}
     say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")
     if settings.method == "bm25":
-        return {**counts, **recall(ranks_of(passages.bm25_scores(words, settings.bm25_stemmer)))}
+        return {**counts, **recall(ranks_of(passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)))}
     assert settings.retriever is not None
     collator, device = Collator.of(words), pick_device(settings.device)
     score_NM = passages.scores(Retriever.load(settings.retriever.path).to(device), collator, settings.precision)
@@ -41,7 +41,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
     if settings.method != HYBRID:
         return {**found, **recall(rank_N)}
-    bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer)
+    bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)
     ranks = {
         weight: ranks_of(
             score_NM + weight * bm25_NM

@@ -10,9 +10,11 @@ import pytest
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher
-from realmctl.retrieval.search.stems import Stems, check_stemmer
+from realmctl.retrieval.search.stems import Stems, check_stemmer, stemmer_of
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.eval_em import EvalEm
 from stages.rank import Rank
+from tests.fixtures import families
 from tests.fixtures.blocks import make_blocks
 
 pytest.importorskip("Stemmer")
@@ -109,3 +111,17 @@ def test_words_are_those_of_the_text(blocks, tmp_path):
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a hiker"}\n')
     with pytest.raises(ConfigError, match="--bm25-tokens"):
         EvalEm(blocks=blocks, questions=tmp_path / "queries.jsonl", bm25_tokens="words", retrieval="dense").check()
+
+
+@pytest.mark.parametrize("model_type", families.TYPES)
+def test_words_of_every_kind_of_tokenizer_are_whole(model_type, tmp_path):
+    """Byte-level pieces hold parts of the letters of Köln and of Hangul."""
+    families.tokenizer(model_type).save_pretrained(tmp_path)
+    words = Tokenizer.load(tmp_path)
+    assert Stems("de", words).read(words.ids("Köln, Rhein. Rheins Köln")).tolist() == [0, 1, 1, 0]
+    ids = words.ids("서울 수도, 서울")
+    assert words.unk in ids or Stems(None, words).read(ids).tolist() == [0, 1, 0]
+
+
+def test_the_stemmer_of_a_language():
+    assert [stemmer_of(code) for code in ("de", "simple", "ko", "zh-hant", "no")] == ["de", "en", None, None, "no"]

@@ -276,3 +276,4 @@ def test_bm25_of_stems_finds_a_passage_by_other_endings(chain: Chain):
     by_stems = passages.bm25_scores(words, "english")[0]
     assert by_stems[0] > 0 == by_stems[1]
     assert (passages.bm25_scores(words)[0] != by_stems).any()
+    assert not passages.bm25_scores(words, compared="words").any()
