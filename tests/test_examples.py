@@ -153,7 +153,7 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     assert tuned[4].startswith("2 steps of 8 questions, 6 of them cloze questions, 2 blocks read")
     unmeasured = [line for line in page.splitlines() if "not measured" in line or "| - |" in line]
     assert all(
-        "telling block" in line or line.startswith(("| start |", "| REALM |", "| closed book")) for line in unmeasured
+        "positive block" in line or line.startswith(("| start |", "| REALM |", "| closed book")) for line in unmeasured
     ), unmeasured
     scores = open_artifact(tmp_path / "w/seed-4/realm-scores").metrics
     assert re.search(rf"\| REALM \| {scores['em']:.3f} \| 0\.\d\d\d \| {scores['recall@1']:.3f} \|", page)

@@ -28,9 +28,9 @@ UTILITY = {
 }
 GAINS = {
     "gain_auc": "AUC of the gains",
-    "any_tells": "a candidate is positive",
-    "first_tells": "the retriever's first is positive",
-    "favourite_tells": "the reader's favourite is positive",
+    "any_positive": "a candidate is positive",
+    "first_positive": "the retriever's first is positive",
+    "favourite_positive": "the reader's favourite is positive",
     "null_share": "null share",
 }
 EXACT_MATCH = {**READERS, "bm25-scores": "BM25, plain reader", "closed-scores": "closed book, practised reader"}

@@ -44,7 +44,7 @@ class Forecast:
 
     Attributes:
         refresh_seconds: Time of one refresh.
-        devices_for_age: Refresher devices for the wished age; None if none were wished, or if no number is enough.
+        devices_for_age: Refresher devices for the target age; None if none was asked for, or if no number is enough.
     """
 
     rows: Sequence[Row]
@@ -58,7 +58,7 @@ def forecast(
     texts: Mapping[str, Text],
     machines: Machines,
     shape_of: ShapeOf,
-    wished_age: int | None = None,
+    target_age: int | None = None,
 ) -> Forecast:
     """Forecast every stage of a chain.
 
@@ -67,7 +67,7 @@ def forecast(
         texts: {output: its blocks} of the chunk stages.
         machines: The devices.
         shape_of: The shape of a BERT by the value of `--bert`.
-        wished_age: Index age in steps that 95 % of the steps should keep.
+        target_age: Index age in steps that 95 % of the steps should keep.
     """
     made, rows = Made(), []
     ages: IndexAges | None = None
@@ -93,7 +93,7 @@ def forecast(
                 devices += machines.refresh_devices
                 network += cost.refreshed.nbytes * machines.devices * (cost.steps // stage.settings["refresh_every"])
                 enough = (
-                    devices_for_age(wished_age, _refreshing(stage, seconds, alone, machines, 1)) if wished_age else None
+                    devices_for_age(target_age, _refreshing(stage, seconds, alone, machines, 1)) if target_age else None
                 )
         memory, micro = _memory(cost, machines)
         flops = cost.work if cost.kind in ("train", "embed") else 0.0

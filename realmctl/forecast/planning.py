@@ -1,4 +1,4 @@
-"""From the wishes of `realmctl plan` to its answer."""
+"""From the request of `realmctl plan` to its answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VOCABULARY = 30_522
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class PlanRequest:
     """The options of `realmctl plan`; its help says what they mean."""
 
     file: Path | None
@@ -51,7 +51,7 @@ class Plan:
         seconds: Of all stages whose time is known, one after the other.
         price: Of the device-hours; None without a price for one.
         index_age: Ages of the index in `pretrain`; None without a refresh.
-        refresh_devices_for_wished_age: None if no age was wished, or if no number is enough.
+        refresh_devices_for_target_age: None if no age was asked for, or if no number is enough.
     """
 
     device: str
@@ -64,35 +64,35 @@ class Plan:
     price: float | None
     index_age: IndexAges | None
     refresh_seconds: float | None
-    wished_index_age: int | None
-    refresh_devices_for_wished_age: int | None
+    target_index_age: int | None
+    refresh_devices_for_target_age: int | None
 
 
-def make_plan(wishes: Wishes, stages: Mapping[str, type[Stage]], devices: int) -> Plan:
+def make_plan(request: PlanRequest, stages: Mapping[str, type[Stage]], devices: int) -> Plan:
     """Return the plan for a number of devices.
 
     Raises:
         ConfigError: the options contradict each other, or name an unknown device.
         InputError: a file or a BERT is not found.
     """
-    if wishes.corpus and wishes.blocks:
+    if request.corpus and request.blocks:
         raise ConfigError("--corpus and --blocks both give the size of the corpus. Leave one of them out.")
     pipeline = None
-    if wishes.file is not None:
-        pipeline = pipeline_file.read(wishes.file, stages, dict(map(pipeline_file.pair, wishes.variables)), None)
-    chain = chain_of(pipeline) if pipeline else paper_chain(stages, wishes.bert or BERT)
-    chain = tuple(_changed(stage, wishes) for stage in chain)
+    if request.file is not None:
+        pipeline = pipeline_file.read(request.file, stages, dict(map(pipeline_file.pair, request.variables)), None)
+    chain = chain_of(pipeline) if pipeline else paper_chain(stages, request.bert or BERT)
+    chain = tuple(_changed(stage, request) for stage in chain)
     if not any(stage.command == "chunk" for stage in chain):
         raise ConfigError("this pipeline has no chunk stage, so the size of its corpus is not known. Add the stage.")
-    if wishes.calibrate:
+    if request.calibrate:
         if pipeline is None:
             raise ConfigError("--calibrate runs a sample of a pipeline. Name the pipeline file of your run.")
-        found = calibrated(pipeline, chain, _shapes(chain), devices, wishes.refresh_devices)
+        found = calibrated(pipeline, chain, _shapes(chain), devices, request.refresh_devices)
         machines, texts = found.machines, found.texts
     else:
-        machines = named_devices(device_named(wishes.device), devices, wishes.refresh_devices)
-        texts = _texts(wishes, chain)
-    said = forecast(chain, texts, machines, _shapes(chain), wishes.index_age)
+        machines = named_devices(device_named(request.device), devices, request.refresh_devices)
+        texts = _texts(request, chain)
+    said = forecast(chain, texts, machines, _shapes(chain), request.index_age)
     hours = sum(row.device_hours for row in said.rows)
     return Plan(
         device=machines.name,
@@ -102,32 +102,32 @@ def make_plan(wishes: Wishes, stages: Mapping[str, type[Stage]], devices: int) -
         stages=said.rows,
         seconds=sum(row.seconds or 0.0 for row in said.rows),
         device_hours=hours,
-        price=None if wishes.price is None else hours * wishes.price,
+        price=None if request.price is None else hours * request.price,
         index_age=said.ages,
         refresh_seconds=said.refresh_seconds,
-        wished_index_age=wishes.index_age,
-        refresh_devices_for_wished_age=said.devices_for_age,
+        target_index_age=request.index_age,
+        refresh_devices_for_target_age=said.devices_for_age,
     )
 
 
-def _changed(stage: PlannedStage, wishes: Wishes) -> PlannedStage:
+def _changed(stage: PlannedStage, request: PlanRequest) -> PlannedStage:
     """The stage with the settings that the options replace."""
     if stage.command == "pretrain":
-        stage = stage.with_settings(**wishes.pretrain)
-    if stage.command == "chunk" and wishes.corpus:
-        stage = stage.with_settings(corpus=wishes.corpus)
-    return stage.with_settings(bert=wishes.bert) if stage.settings.get("bert") else stage
+        stage = stage.with_settings(**request.pretrain)
+    if stage.command == "chunk" and request.corpus:
+        stage = stage.with_settings(corpus=request.corpus)
+    return stage.with_settings(bert=request.bert) if stage.settings.get("bert") else stage
 
 
-def _texts(wishes: Wishes, chain: Sequence[PlannedStage]) -> dict[str, Text]:
+def _texts(request: PlanRequest, chain: Sequence[PlannedStage]) -> dict[str, Text]:
     """The blocks of each chunk stage, from the sizes of its files, or from the number that was given."""
     texts = {}
     for stage in chain:
         if stage.command != "chunk":
             continue
         most, corpus = stage.settings["max_wordpieces"], stage.settings["corpus"]
-        if wishes.blocks or not corpus:
-            texts[stage.name] = text_of_blocks(wishes.blocks or PAPER_BLOCKS, most)
+        if request.blocks or not corpus:
+            texts[stage.name] = text_of_blocks(request.blocks or PAPER_BLOCKS, most)
         else:
             nbytes = sum(expanded_bytes(Path(path)) for path in corpus)
             texts[stage.name] = text_of_bytes(nbytes, most, any(".xml" in Path(path).name for path in corpus))
@@ -175,12 +175,12 @@ def plan_text(plan: Plan) -> str:
             f"index: a refresh takes {duration_text(plan.refresh_seconds)}; age in steps {ages.mean:,.0f} on average, "
             f"{ages.p95:,.0f} at the 95th percentile; training waits {ages.waited_seconds / ages.seconds:.1%} of its time"
         )
-    if wished := plan.wished_index_age:
-        enough = plan.refresh_devices_for_wished_age
+    if target := plan.target_index_age:
+        enough = plan.refresh_devices_for_target_age
         lines.append(
-            f"index age {wished:,}: {enough:,} refresher devices keep it for 95 % of the steps"
+            f"index age {target:,}: {enough:,} refresher devices keep it for 95 % of the steps"
             if enough
-            else f"index age {wished:,}: no number of refresher devices keeps it. Use a smaller --refresh-every."
+            else f"index age {target:,}: no number of refresher devices keeps it. Use a smaller --refresh-every."
         )
     return "\n".join(lines)
 

@@ -113,8 +113,8 @@ def _times(
     return random.gamma(1 / spread**2, mean * spread**2, count)
 
 
-def devices_for_age(wished: int, run: Refreshing, most: int = 65_536) -> int | None:
-    """Return the number of refresher devices with which 95 % of the steps see an index of at most `wished` steps.
+def devices_for_age(target: int, run: Refreshing, most: int = 65_536) -> int | None:
+    """Return the number of refresher devices with which 95 % of the steps see an index of at most `target` steps.
 
     `run.refresh_seconds` is the time on one device. The time falls with the number of devices. Returns None if even `most`
     devices are too few, as when the snapshots themselves are further apart.
@@ -125,7 +125,7 @@ def devices_for_age(wished: int, run: Refreshing, most: int = 65_536) -> int | N
         some = Refreshing(
             periods, run.step_seconds, run.every, run.refresh_seconds / devices, run.max_age, False, run.spread
         )
-        return simulate(some).p95 <= wished
+        return simulate(some).p95 <= target
 
     if not holds(most):
         return None

@@ -13,6 +13,9 @@ from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.stage import Stage
 
+IMPORTED = ("retriever", "qa-model")
+"""Kinds that `realmctl import` makes from published checkpoints."""
+
 
 def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Path) -> dict[str, object]:
     """Return the values of a stage's fields, with the workspace's artifacts for the inputs that were not given.
@@ -25,14 +28,29 @@ def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Pa
         if not _has_default(name, role, values):
             continue
         path = workspace / name.replace("_", "-")
-        if version_numbers(path) or (path / MANIFEST).is_file():
+        if not role.optional:
+            values[name] = default_series(stage.command(), flag_of(name), role.kinds[0], path)
+        elif _has_version(path):
             values[name] = path
-        elif not role.optional:
-            raise InputError(
-                f"{stage.command()} needs {flag_of(name)}, and {path} has no finished version (looked from "
-                f"{Path.cwd()}). {_how_to_make(role.kinds[0])}, or name an artifact{_such_as(role.kinds[0], workspace)}."
-            )
     return values
+
+
+def default_series(command: str, flag: str, kind: str, path: Path) -> Path:
+    """Return a series that a command takes where the user names none.
+
+    Raises:
+        InputError: It has no finished version. The message names the commands that make one.
+    """
+    if not _has_version(path):
+        raise InputError(
+            f"{command} needs {flag}, and {path} has no finished version (looked from {Path.cwd()}). {_how_to_make(kind)}, "
+            f"or name an artifact{_such_as(kind, path.parent)}."
+        )
+    return path
+
+
+def _has_version(series: Path) -> bool:
+    return bool(version_numbers(series)) or (series / MANIFEST).is_file()
 
 
 def _such_as(kind: str, workspace: Path) -> str:
@@ -45,14 +63,18 @@ def _such_as(kind: str, workspace: Path) -> str:
 
 
 def _how_to_make(kind: str) -> str:
-    """Name the commands that make an artifact of a kind from other kinds, such as "Run `realmctl tag` first: it makes spans"."""
+    """Name the commands that make an artifact of a kind from other kinds, such as "Run `realmctl tag` first, which makes spans"."""
     makers = [
-        f"`realmctl {name}`"
+        name
         for name, stage in own_stages().items()
         if stage.makes == kind
         and not any(role.kinds[:1] == (kind,) and not role.optional for role in roles(stage).values())
     ]
-    return f"Run {' or '.join(makers)} first: it makes {kind}" if makers else f"Make {kind} first"
+    makers = [*(["import"] if kind in IMPORTED else []), *makers]
+    if len(makers) == 1:
+        return f"Run `realmctl {makers[0]}` first, which makes {kind}"
+    named = ", ".join(f"`realmctl {name}`" for name in makers)
+    return f"Run one of {named} first: each makes a {kind}" if makers else f"Make {kind} first"
 
 
 def _has_default(name: str, role: Role, values: Mapping[str, object]) -> bool:

@@ -18,7 +18,7 @@ from realmctl.index.protocol import Index
 from realmctl.log import say
 from realmctl.pipeline import Named, choose
 from realmctl.retrieval.answering.answerer import Answer, Answerer
-from realmctl.retrieval.answering.asking import named_rows, receipt_of
+from realmctl.retrieval.answering.asking import answered_without, named_rows
 from realmctl.retrieval.answering.pretrained_model import MASK, MaskPrediction, PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.names import HYBRID
@@ -294,7 +294,7 @@ class Models:
         rows = sorted({self.row_of[name] for name in asked.without if name in self.row_of})
         if not self.row_of.keys() >= set(asked.without):  # a document's name: every record is read
             rows = named_rows(self.corpus, asked.without)
-        found = receipt_of(qa, asked.question, rows, asked.top)
+        found = answered_without(qa, asked.question, rows, asked.top)
         return LeaveOutReply(
             version=self.version.name,
             left_out=list(found.blocks),

@@ -21,9 +21,9 @@ def base(bert):
     return encoder_shape("scratch:base", 30_522)
 
 
-def planned(machines, wished=None, **settings):
+def planned(machines, target=None, **settings):
     chain = tuple(stage.with_settings(**settings) for stage in paper_chain(own_stages(), "scratch:base"))
-    return forecast(chain, {"blocks": text_of_blocks(PAPER_BLOCKS, 288)}, machines, base, wished)
+    return forecast(chain, {"blocks": text_of_blocks(PAPER_BLOCKS, 288)}, machines, base, target)
 
 
 def row(found, name):
@@ -49,12 +49,12 @@ def test_more_devices_shorten_training_and_make_the_index_older():
     assert many.ages.mean > few.ages.mean and many.refresh_seconds == few.refresh_seconds
 
 
-def test_a_wished_age_names_refresher_devices_that_keep_it():
-    found = planned(named_devices(DEVICES["h100"], 64, 16), wished=700)
+def test_a_target_age_names_refresher_devices_that_keep_it():
+    found = planned(named_devices(DEVICES["h100"], 64, 16), target=700)
     assert found.devices_for_age > 16
     kept = planned(named_devices(DEVICES["h100"], 64, found.devices_for_age))
     assert kept.ages.p95 <= 700 * 1.05
-    assert planned(named_devices(DEVICES["h100"], 64, 16), wished=100).devices_for_age is None
+    assert planned(named_devices(DEVICES["h100"], 64, 16), target=100).devices_for_age is None
 
 
 def test_a_batch_that_does_not_fit_is_given_a_micro_batch_that_does():

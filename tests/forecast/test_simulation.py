@@ -66,7 +66,7 @@ def test_ages_and_times_stay_within_their_bounds(every, refresh, shared, bound, 
     )
 
 
-def test_devices_for_a_wished_age_are_the_fewest_that_keep_it():
+def test_devices_for_a_target_age_are_the_fewest_that_keep_it():
     slow = run(refresh_seconds=400.0, steps=2000)
     devices = devices_for_age(25, slow)
 

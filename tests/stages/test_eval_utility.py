@@ -78,8 +78,8 @@ def test_it_says_which_blocks_tell_the_answer(chain, tmp_path):
     others = [gain for gain, tells in zip(gains, labels, strict=True) if not tells]
     above = [(a > b) + 0.5 * (a == b) for a in telling for b in others]
     assert measured["gain_auc"] == pytest.approx(np.mean(above), abs=0.01)
-    assert measured["first_tells"] == pytest.approx(np.mean(firsts))
-    assert measured["favourite_tells"] == pytest.approx(np.mean(favourites), abs=0.05)
+    assert measured["first_positive"] == pytest.approx(np.mean(firsts))
+    assert measured["favourite_positive"] == pytest.approx(np.mean(favourites), abs=0.05)
 
 
 def test_the_utility_of_own_told_and_random_blocks(chain, tmp_path):

@@ -12,6 +12,7 @@ from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.errors import ConfigError
 from realmctl.pipeline.fields import MOST
+from realmctl.pipeline.workspace import default_series
 
 
 @computes
@@ -97,7 +98,7 @@ def ask(
         return
     asked = ask(
         question,
-        qa_model or workspace / "qa-model",
+        qa_model or default_series("ask", "--qa-model", "qa-model", workspace / "qa-model"),
         blocks or workspace / "blocks",
         top,
         index=index,

@@ -10,6 +10,7 @@ import typer
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.pipeline.fields import MOST
+from realmctl.pipeline.workspace import default_series
 
 
 @computes
@@ -33,6 +34,7 @@ def fill_mask(
     """Predict the [MASK]s of a sentence without retrieval, with each candidate, and with all (REALM's Table 3)."""
     from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 
-    filler = PretrainedModel.open(model or workspace / "model", blocks=blocks or workspace / "blocks", index=index)
+    model = model or default_series("fill-mask", "--model", "model", workspace / "model")
+    filler = PretrainedModel.open(model, blocks=blocks or workspace / "blocks", index=index)
     filled = filler.fill_mask(sentence, candidates)
     print_result(filled, json, str)

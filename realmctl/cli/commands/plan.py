@@ -86,14 +86,14 @@ def plan(
     Work is computed from the shapes. Times come from a table of devices and an assumed share of their peak, or from a short
     measurement here with --calibrate.
     """
-    from realmctl.forecast.planning import Wishes, make_plan, plan_text
+    from realmctl.forecast.planning import PlanRequest, make_plan, plan_text
 
     if rehearse is not None:
         _rehearse(file, tuple(var or ()), rehearse, json)
         return
     if var and file is None:
         raise ConfigError("--var needs a pipeline file, whose variables it replaces.")
-    wishes = Wishes(
+    request = PlanRequest(
         file=file,
         variables=tuple(var or ()),
         corpus=tuple(corpus or ()),
@@ -112,7 +112,7 @@ def plan(
         )
     numbers = PAPER_DEVICES if as_of_paper else (devices,)
     known = available_stages.available_stages()
-    plans = [make_plan(wishes, known, number) for number in numbers]
+    plans = [make_plan(request, known, number) for number in numbers]
     print_result({"plans": plans}, json, lambda _: "\n\n".join(map(plan_text, plans)))
 
 

@@ -38,7 +38,7 @@ MAX_PROBED = 64
 
 
 @dataclass(frozen=True)
-class Receipt:
+class AnswerAblation:
     """An answer before and after blocks were left out.
 
     `blocks`: the ids left out. `answers`: the best answers without them. `text`: the best answer with them, and its
@@ -91,7 +91,7 @@ class Probe:
 class Asked(AnsweredQuestion):
     """An answered question, what its answers are without some blocks, and what the weights of another model say."""
 
-    without: Receipt | None = None
+    without: AnswerAblation | None = None
     probe: Probe | None = None
 
     def record(self) -> dict[str, object]:
@@ -136,12 +136,12 @@ def ask(
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     qa = QaModel.open(qa_model, blocks=blocks, index=index)
     found = qa.ask(question, top)
-    receipt = told = None
+    ablation = told = None
     if without:
-        receipt = receipt_of(qa, question, named_rows(qa.blocks, without), top)
+        ablation = answered_without(qa, question, named_rows(qa.blocks, without), top)
     if probe is not None and found.answers:
         told = probe_of(open_artifact(probe), qa.blocks.artifact, question, found.best.text)
-    return Asked(question, found.answers, found.hits, receipt, told)
+    return Asked(question, found.answers, found.hits, ablation, told)
 
 
 def ask_language_model(
@@ -176,7 +176,7 @@ def ask_language_model(
     return ReadingModel.open(folder, search, options).ask(question, top)
 
 
-def receipt_of(qa: QaModel, question: str, rows: Sequence[int], top: int) -> Receipt:
+def answered_without(qa: QaModel, question: str, rows: Sequence[int], top: int) -> AnswerAblation:
     """Answer a question again without the blocks in some rows, ascending.
 
     Raises ConfigError if the qa-model reads no blocks.
@@ -195,7 +195,7 @@ def receipt_of(qa: QaModel, question: str, rows: Sequence[int], top: int) -> Rec
     share_before, share_after = (
         answerer.probability(tokens[0], hits[0], text) if text else 0.0 for hits in (before, after)
     )
-    return Receipt(
+    return AnswerAblation(
         tuple(qa.blocks[row].id for row in rows),
         tuple(answerer.answer(tokens, after, top)[0]),
         text,

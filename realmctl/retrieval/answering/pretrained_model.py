@@ -157,7 +157,7 @@ class PretrainedModel(TextSearch):
             candidates: how many documents are read, the null document included.
 
         Returns:
-            The likeliest wordpiece at each mask with its probability, and p(z|x) of each candidate. `row` of a candidate
+            The likeliest wordpiece at each mask with its probability (a special token is none), and p(z|x) of each candidate. `row` of a candidate
             leads to its text, `model.blocks[row]`; it is None for the null document.
 
         Raises:
@@ -236,8 +236,10 @@ class PretrainedModel(TextSearch):
         return logits_NMV.float().softmax(-1).cpu()
 
     def _best(self, probability_MV: Tensor) -> tuple[MaskPrediction, ...]:
-        best, word = probability_MV.max(-1)
-        names = self.dense.wordpiece.tokens_of(word.tolist())
+        words = self.dense.wordpiece
+        told_MV = probability_MV.index_fill(1, torch.from_numpy(words.not_text(probability_MV.shape[1])), -1.0)
+        best, word = told_MV.max(-1)
+        names = words.tokens_of(word.tolist())
         return tuple(MaskPrediction(name, p) for p, name in zip(best.tolist(), names, strict=True))
 
     def __repr__(self) -> str:

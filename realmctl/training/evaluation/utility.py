@@ -20,7 +20,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.search.candidates import ABSENT, candidates
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
+from realmctl.training.monitoring.positive_blocks import PositiveBlocks, positives
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
@@ -69,7 +69,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
         the best-scored block z; `null_share`, p(null|x); `own_utility`, `told_utility`, `random_utility`, the means of
         log p(y_m|z,x) - log p(y_m|null,x) over hidden wordpieces where z is a block of that kind (`KINDS`). Counts: `queries`,
         hidden `wordpieces`, and `told_queries`, the queries that have a told block. Also the values of
-        `TellingBlocks.measured`, which show whether the reader's gains identify the blocks that contain the answer.
+        `PositiveBlocks.measured`, which show whether the reader's gains identify the blocks that contain the answer.
     """
     where, batch_size = pick_device(objective.settings.device), objective.settings.batch_size
     objective.modules.to(where).eval()
@@ -78,7 +78,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
     if 0 < most < len(chosen):
         chosen = np.sort(rng.permutation(len(chosen))[:most])
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    blocks, told = TellingBlocks(), 0
+    blocks, told = PositiveBlocks(), 0
     with progress(len(chosen), "eval-utility", "queries") as bar:
         for start in range(0, len(chosen), batch_size):
             spans = chosen[start : start + batch_size]
@@ -117,14 +117,14 @@ def _rows_by_kind(
     corpus, uid_B = objective.corpus, objective.own_uid(part.asked.queries)
     query_BD = objective.vectors(part.asked.queries)
     searched_BN = candidates(objective.in_use.index, query_BD, uid_B, corpus.uid, SEARCHED, null=False)
-    tells_BN = telling([query.targets for query in part.asked.queries], searched_BN, corpus)
+    positive_BN = positives([query.targets for query in part.asked.queries], searched_BN, corpus)
     rows_BK = np.full((len(uid_B), len(KINDS)), ABSENT, dtype=np.int64)
     for query, uid in enumerate(uid_B):
         own, other = np.flatnonzero(corpus.uid == uid), np.flatnonzero(corpus.uid != uid)
         if len(own):
             rows_BK[query, 0] = own[0]
-        if tells_BN[query].any():
-            rows_BK[query, 1] = searched_BN[query, tells_BN[query].argmax()]
+        if positive_BN[query].any():
+            rows_BK[query, 1] = searched_BN[query, positive_BN[query].argmax()]
         if len(other):
             rows_BK[query, 2] = rng.choice(other)
     return rows_BK

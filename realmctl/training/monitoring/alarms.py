@@ -137,7 +137,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
         ),
         AlarmRule(
             "nothing_told",
-            "any_tells",
+            "any_positive",
             0.0,
             1e-9,
             1,
@@ -225,9 +225,7 @@ class Alarms:
             self._raised.add(rule.name)
             self.counts[rule.name] += 1
             said = rule.meaning.format(mean=mean)
-            warn(
-                f"{self._what}: step {line['step']}: {said}. {rule.advice} Alarm {rule.name}; docs/refresh.md says what to do."
-            )
+            warn(f"{self._what}: step {line['step']}: {said}. {rule.advice} (alarm {rule.name})")
         return not was_raised
 
     def state(self) -> dict[str, Any]:

@@ -52,8 +52,8 @@ from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.alarms import Alarms, rules
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.index_change import index_drift, overlap
+from realmctl.training.monitoring.positive_blocks import PositiveBlocks
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
 from realmctl.training.readers.language_model import LanguageModelReader
 from realmctl.training.readers.masked import MaskedReader
@@ -296,7 +296,7 @@ class PretrainObjective:
     def before_step(self, step: int) -> Mapping[str, Any]:
         """Switch to a fresher index if there is one, and measure how it changes the candidates.
 
-        Before the first step it also measures whether the reader's gains single out telling blocks.
+        Before the first step it also measures whether the reader's gains single out positive blocks.
 
         Raises:
             QualityError: An alarm is on at which the run stops.
@@ -334,7 +334,7 @@ class PretrainObjective:
     @torch.no_grad()
     def _reader_at_start(self, rows_BN: NDArray[np.int64]) -> Mapping[str, Any]:
         """Return metrics of the watched queries' gains with these candidates, and the alarms that they raise."""
-        blocks, training = TellingBlocks(), self.modules.training
+        blocks, training = PositiveBlocks(), self.modules.training
         self.modules.eval()
         for start in range(0, len(self._watched), self.settings.at_once):
             cut = slice(start, start + self.settings.at_once)

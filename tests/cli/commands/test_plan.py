@@ -1,4 +1,4 @@
-"""`realmctl plan`: the paper's run, a pipeline file, a measurement, and wishes that contradict each other."""
+"""`realmctl plan`: the paper's run, a pipeline file, a measurement, and requests that contradict each other."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_measurement_here_forecasts_the_run(realmctl, pipeline):
         (["--var", "x"], "--var needs"),
     ],
 )
-def test_wishes_that_contradict_each_other_end_with_exit_code_2(realmctl, pipeline, arguments, message):
+def test_requests_that_contradict_each_other_end_with_exit_code_2(realmctl, pipeline, arguments, message):
     code, out, err = realmctl("plan", *arguments)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
 

@@ -1,4 +1,4 @@
-"""`ask`: its numbers, and what people see of them; receipts and probes, against plain computations."""
+"""`ask`: its numbers, and what people see of them; ablations and closed-book probes, against plain computations."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_blocks_are_named_by_block_document_and_title(qa):
         named_rows(corpus, [block.id, "nobody"])
 
 
-def test_a_receipt(chain, qa_model):
+def test_an_ablation(chain, qa_model):
     plain = ask(QUESTION, qa_model.path, chain.blocks.path, 2)
     best = plain.answers[0]
     asked = ask(QUESTION, qa_model.path, chain.blocks.path, 2, without=[best.hit.block.title])

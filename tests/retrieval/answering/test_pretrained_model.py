@@ -121,6 +121,14 @@ def test_the_numbers_of_fill_mask(chain, model, loaded):
     assert len(lines) == 3 + 5 and lines[0] == SENTENCE and "(null document)" in lines[3]
 
 
+def test_no_special_token_fills_a_mask(chain, model):
+    words, sure = Tokenizer.load(chain.blocks.path), realmctl.load_model(model, precision="fp32", device="cpu")
+    sure.reader.mlm.get_output_embeddings().bias.data[words.specials] += 1e3
+    found = sure.fill_mask(SENTENCE, candidates=3)
+    filled = {blank.wordpiece for blank in (*found.with_retrieval, *found.candidates[1].masks)}
+    assert filled and not filled & set(words.tokens_of(words.specials))
+
+
 @pytest.mark.parametrize("sentence", ["[MASK]", "[MASK] was born in Velford", "born in [MASK]"])
 def test_a_blank_may_stand_anywhere(loaded, sentence):
     assert len(loaded.fill_mask(sentence, 3).with_retrieval) == 1

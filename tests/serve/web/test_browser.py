@@ -113,8 +113,8 @@ def test_a_block_is_left_out_and_then_removed(page, address):
     block = page.evaluate("document.querySelector('.candidates .row code').textContent")
     write(page, "document.getElementById('token')", TOKEN)
     click(page, "Answer without block")
-    page.wait_for("document.querySelector('.receipt') !== null")
-    assert "Probability of" in page.evaluate("document.querySelector('.receipt').textContent")
+    page.wait_for("document.querySelector('.ablation') !== null")
+    assert "Probability of" in page.evaluate("document.querySelector('.ablation').textContent")
     click(page, "Remove block")
     assert (
         page.evaluate(f"fetch('/api/v1/blocks?id={block}').then((reply) => reply.status)") == 200
@@ -146,7 +146,7 @@ def test_a_wrong_token_is_told(page, address):
     page.wait_for("document.getElementById('message').className === 'error'")
     said = page.evaluate("document.getElementById('message').textContent")
     assert "not the token" in said and "--token-file" in said
-    assert page.evaluate("document.activeElement.closest('.receipt') !== null")
+    assert page.evaluate("document.activeElement.closest('.ablation') !== null")
 
 
 def test_the_empty_page_has_examples_that_are_answered(page, address):

@@ -167,7 +167,7 @@ def test_a_reader_that_does_not_look_at_blocks_is_reported_before_the_first_step
     blind = with_models(chain, "not-reading", attends=0.0)
     model = run(blind, tmp_path, steps=1)
     first = metrics_of(model)[0]
-    assert first["alarms"] == ["reader_at_chance"] and first["gain_auc_above_chance"] <= 0 < first["any_tells"]
+    assert first["alarms"] == ["reader_at_chance"] and first["gain_auc_above_chance"] <= 0 < first["any_positive"]
     warned = next(line for line in capsys.readouterr().err.splitlines() if "reader_at_chance" in line)
     assert warned.startswith("warning: pretrain: step 0: ") and "mlm-init --spans" in warned
     assert raised(model) == {"reader_at_chance"}
@@ -175,14 +175,14 @@ def test_a_reader_that_does_not_look_at_blocks_is_reported_before_the_first_step
 
 def test_candidates_that_never_hold_the_answer():
     watcher = of_run()
-    assert watcher.observe({"step": 0, "any_tells": 0.0}) == ["nothing_told"]
-    assert watcher.observe({"step": 0, "any_tells": 0.1, "gain_auc_above_chance": 0.1}) == []
+    assert watcher.observe({"step": 0, "any_positive": 0.0}) == ["nothing_told"]
+    assert watcher.observe({"step": 0, "any_positive": 0.1, "gain_auc_above_chance": 0.1}) == []
 
 
 def test_a_retriever_that_does_not_move(healthy, tmp_path, capsys):
     model = run(healthy, tmp_path, lr=1e-12, steps=30, refresh_every=5)
     assert "frozen_candidates" in raised(model)
-    assert capsys.readouterr().err.count("Alarm frozen_candidates") == 1
+    assert capsys.readouterr().err.count("(alarm frozen_candidates)") == 1
 
 
 def test_a_refresher_that_never_comes(healthy, tmp_path):

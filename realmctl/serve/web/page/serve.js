@@ -199,7 +199,7 @@ async function leaveOut(question, candidate, below) {
   const found = await attempt(() => call("POST", "without", { question, without: [candidate.block] }));
   if (found === null) return;
   const held = found.still_held_by.join(", ") || "none";
-  below.replaceChildren(element("div", { class: "receipt" },
+  below.replaceChildren(element("div", { class: "ablation" },
     element("p", {}, "Without this block: ", element("strong", {}, found.answers[0]?.text ?? "no answer")),
     element("p", { class: "soft" },
       `Probability of “${found.answer}”: ${shown(found.probability_before)} with it, ${shown(found.probability_after)} without. `
@@ -223,11 +223,11 @@ function edit(candidate, below) {
 }
 
 function remove(candidate, below) {
-  below.replaceChildren(element("div", { class: "receipt" },
+  below.replaceChildren(element("div", { class: "ablation" },
     element("p", {}, `Remove block ${candidate.block}? The version with it is kept on disk.`),
     element("div", { class: "row" },
       button("Remove it", `Confirm: remove block ${candidate.block}`, (event) =>
-        change("DELETE", candidate, null, event.target.closest(".receipt"))),
+        change("DELETE", candidate, null, event.target.closest(".ablation"))),
       button("Cancel", "Cancel the removal", () => below.replaceChildren()))));
   below.querySelector("button").focus();
 }

@@ -1,7 +1,7 @@
 """Measure whether the reader's gains identify the blocks that contain the answer. REALM depends on it.
 
 The gradient of the retriever rewards a candidate z by its gain log p(y|z,x) - log p(y|null,x) (paper, section 3.3). It
-helps only if blocks that contain the hidden wordpieces have larger gains than other blocks. Such blocks are called telling.
+helps only if blocks that contain the hidden wordpieces have larger gains than other blocks. Such blocks are called positive.
 Legend: B queries, N candidates, K candidates without the null document, M masks.
 """
 
@@ -21,17 +21,17 @@ CHANCE_BAND = 2.0
 """Standard errors above 1/2 up to which an AUC is called chance."""
 
 
-def telling(targets: Sequence[NDArray[np.int64]], rows_BN: NDArray[np.int64], corpus: Corpus) -> NDArray[np.bool_]:
+def positives(targets: Sequence[NDArray[np.int64]], rows_BN: NDArray[np.int64], corpus: Corpus) -> NDArray[np.bool_]:
     """Return which candidates contain the hidden wordpieces `targets` of their query side by side, bool [B, N].
 
     It is False at rows below 0.
     """
-    tells_BN = np.zeros(rows_BN.shape, dtype=bool)
+    positive_BN = np.zeros(rows_BN.shape, dtype=bool)
     for place, row in np.ndenumerate(rows_BN):
         if row >= 0:
             body = np.asarray(corpus.tokens(int(row)), dtype=np.int64)
-            tells_BN[place] = len(occurrences(body, targets[place[0]])) > 0
-    return tells_BN
+            positive_BN[place] = len(occurrences(body, targets[place[0]])) > 0
+    return positive_BN
 
 
 def area_under_curve(score: NDArray[np.floating], positive: NDArray[np.bool_]) -> float | None:
@@ -58,29 +58,29 @@ def chance_limit(positives: int, negatives: int) -> float:
     return float(0.5 + CHANCE_BAND * error)
 
 
-class TellingBlocks:
+class PositiveBlocks:
     """Gains, retrieval scores and labels of the candidates of many queries, and statistics of them."""
 
     def __init__(self) -> None:
         self._gains: list[NDArray[np.float32]] = []
         self._tells: list[NDArray[np.bool_]] = []
-        self._first_tells: list[bool] = []
-        self._favourite_tells: list[bool] = []
+        self._first_positive: list[bool] = []
+        self._favourite_positive: list[bool] = []
 
     def add(
         self,
         gain_BN: NDArray[np.float32],
         score_BN: NDArray[np.float32],
-        tells_BN: NDArray[np.bool_],
+        positive_BN: NDArray[np.bool_],
         present_BN: NDArray[np.bool_],
     ) -> None:
         """Add a batch. Queries without a candidate are left out."""
-        for gain, score, tells, present in zip(gain_BN, score_BN, tells_BN, present_BN, strict=True):
+        for gain, score, tells, present in zip(gain_BN, score_BN, positive_BN, present_BN, strict=True):
             if present.any():
                 self._gains.append(gain[present])
                 self._tells.append(tells[present])
-                self._first_tells.append(bool(tells[present][score[present].argmax()]))
-                self._favourite_tells.append(bool(tells[present][gain[present].argmax()]))
+                self._first_positive.append(bool(tells[present][score[present].argmax()]))
+                self._favourite_positive.append(bool(tells[present][gain[present].argmax()]))
 
     def add_compared(
         self,
@@ -107,16 +107,16 @@ class TellingBlocks:
         gain_BN = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN).document_BN
         rows_BK = rows_BN[:, rows_BN.shape[1] - gain_BN.shape[1] + 1 :]
         gain_BK, score_BK = (tensor[:, 1:].float().cpu().numpy() for tensor in (gain_BN, score_BN))
-        self.add(gain_BK, score_BK, telling(targets, rows_BK, corpus), rows_BK >= 0)
+        self.add(gain_BK, score_BK, positives(targets, rows_BK, corpus), rows_BK >= 0)
 
     def at_start(self) -> dict[str, float]:
         """Return what `pretrain` checks before its first step.
 
-        `any_tells` and `gain_auc` are those of `measured`. `gain_auc_above_chance` is `gain_auc` minus `chance_limit`: at 0
-        or below, the gains separate telling blocks from others no better than chance.
+        `any_positive` and `gain_auc` are those of `measured`. `gain_auc_above_chance` is `gain_auc` minus `chance_limit`: at 0
+        or below, the gains separate positive blocks from others no better than chance.
         """
-        measured = {"any_tells": 0.0, **self.measured()}  # without any candidate nothing is told
-        found = {name: value for name, value in measured.items() if name in ("gain_auc", "any_tells")}
+        measured = {"any_positive": 0.0, **self.measured()}  # without any candidate nothing is told
+        found = {name: value for name, value in measured.items() if name in ("gain_auc", "any_positive")}
         if "gain_auc" in found:
             tells = np.concatenate(self._tells)
             positives = int(tells.sum())
@@ -124,10 +124,10 @@ class TellingBlocks:
         return found
 
     def measured(self) -> dict[str, float]:
-        """Return `gain_auc`, and the shares of queries `any_tells`, `first_tells` and `favourite_tells`.
+        """Return `gain_auc`, and the shares of queries `any_positive`, `first_positive` and `favourite_positive`.
 
-        `any_tells`: at least one candidate contains the answer. `first_tells`: the candidate that the retriever scores
-        highest does. `favourite_tells`: the candidate with the reader's highest gain does. `gain_auc` is left out when
+        `any_positive`: at least one candidate contains the answer. `first_positive`: the candidate that the retriever scores
+        highest does. `favourite_positive`: the candidate with the reader's highest gain does. `gain_auc` is left out when
         all candidates, or none, hold the answer.
         """
         if not self._gains:
@@ -135,7 +135,7 @@ class TellingBlocks:
         auc = area_under_curve(np.concatenate(self._gains), np.concatenate(self._tells))
         return {
             **({} if auc is None else {"gain_auc": auc}),
-            "any_tells": float(np.mean([tells.any() for tells in self._tells])),
-            "first_tells": float(np.mean(self._first_tells)),
-            "favourite_tells": float(np.mean(self._favourite_tells)),
+            "any_positive": float(np.mean([tells.any() for tells in self._tells])),
+            "first_positive": float(np.mean(self._first_positive)),
+            "favourite_positive": float(np.mean(self._favourite_positive)),
         }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.training.monitoring.telling_blocks import TellingBlocks, area_under_curve, chance_limit, telling
+from realmctl.training.monitoring.positive_blocks import PositiveBlocks, area_under_curve, chance_limit, positives
 
 
 def brute_force_auc(score, positive):
@@ -34,7 +34,7 @@ def test_a_block_tells_if_it_holds_the_hidden_wordpieces_side_by_side(chain):
     corpus = Corpus(chain.blocks)
     targets = np.asarray(corpus.tokens(5)[2:5], dtype=np.int64)
     rows = np.array([[5, -1, -2, *range(len(corpus))]])
-    found = telling([targets], rows, corpus)[0]
+    found = positives([targets], rows, corpus)[0]
     text = [" ".join(map(str, [*corpus.tokens(row)])) for row in range(len(corpus))]
     needle = " ".join(map(str, targets))
     assert found[:3].tolist() == [True, False, False]
@@ -42,7 +42,7 @@ def test_a_block_tells_if_it_holds_the_hidden_wordpieces_side_by_side(chain):
 
 
 def test_shares_are_counted_by_query():
-    blocks = TellingBlocks()
+    blocks = PositiveBlocks()
     gain = np.array([[1.0, 3.0, 9.0], [2.0, 1.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
     score = np.array([[5.0, 1.0, 9.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
     tells = np.array([[False, True, False], [False, True, False], [True, True, True]])
@@ -52,9 +52,9 @@ def test_shares_are_counted_by_query():
     gains, labels = [1.0, 3.0, 2.0, 1.0, 0.0], [False, True, False, True, False]
     assert blocks.measured() == {
         "gain_auc": pytest.approx(brute_force_auc(gains, labels)),
-        "any_tells": 1.0,
-        "first_tells": 0.5,
-        "favourite_tells": 0.5,
+        "any_positive": 1.0,
+        "first_positive": 0.5,
+        "favourite_positive": 0.5,
     }
 
 
@@ -68,18 +68,18 @@ def test_scores_without_a_relation_stay_below_the_limit_of_chance():
 
 
 def test_what_pretrain_checks_before_its_first_step():
-    blocks = TellingBlocks()
+    blocks = PositiveBlocks()
     tells, present = np.array([[True, False, False, False]] * 9), np.ones((9, 4), bool)
     blocks.add(np.float32(tells), np.zeros((9, 4), np.float32), tells, present)
     assert blocks.at_start() == {
         "gain_auc": 1.0,
-        "any_tells": 1.0,
+        "any_positive": 1.0,
         "gain_auc_above_chance": pytest.approx(1 - chance_limit(9, 27)),
     }
-    nothing = TellingBlocks()
+    nothing = PositiveBlocks()
     nothing.add(np.float32(tells), np.zeros((9, 4), np.float32), ~present, present)
-    assert nothing.at_start() == {"any_tells": 0.0}
+    assert nothing.at_start() == {"any_positive": 0.0}
 
 
 def test_no_candidate_at_all_is_nothing_told():
-    assert TellingBlocks().at_start() == {"any_tells": 0.0}
+    assert PositiveBlocks().at_start() == {"any_positive": 0.0}
