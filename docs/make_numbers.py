@@ -55,6 +55,7 @@ class Measured:
 
 
 ADAPT = "docs/results/adapt.md"
+SCORES = r"\n\| encoder as published \| both, by scores \|.*\| {} \| 1 \|\n"
 ABLATION = "docs/results/ablation.md"
 REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
 CHANGED = "docs/results/changed-corpus.md"
@@ -83,8 +84,8 @@ MEASURED = {
     "real_text_long.recall_1_squad": Measured(
         LONGER, rf"- recall@1 of REALM minus that of its start, squad-style-24-articles: {INTERVAL}"
     ),
-    "adapt.scores": Measured(ADAPT, r"\n\| encoder as published \| both, by scores \|.*?\) \| ([+-]0\.\d+) \("),
-    "adapt.scores_worst": Measured(ADAPT, r"\n\| encoder as published \| both, by scores \|[^(\n]*\| ([+-]0\.\d+) \("),
+    "adapt.scores": Measured(ADAPT, SCORES.format(r"([+-]0\.\d+) \| \S+")),
+    "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     "revise.new": Measured("docs/results/revise.md", r"\*\*1 % .*new answers went from (\S+) ± \S+ to (\S+) ±"),
     "revise.embedded": Measured("docs/results/revise.md", r"\*\*1 % .*?: (\S+) ± \S+ % of the blocks"),
     "changed.embedded": Measured(CHANGED, r"\*\*Share of the work\*\*: (\S+) % of the blocks of articles"),
