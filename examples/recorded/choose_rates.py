@@ -1,6 +1,6 @@
-"""Choose the learning rates of a pipeline on dev seeds, as rates.yaml says, and append each measurement to a file of results.
+"""Choose the learning rates of a pipeline on dev seeds, as a plan says, and append each measurement to a file of results.
 
-    python examples/recorded/choose_rates.py PIPELINE --worlds FOLDER --practice WORLD --workspace FOLDER --results TUNING.jsonl
+    python examples/recorded/choose_rates.py PIPELINE --plan PLAN.yaml --worlds FOLDER --practice WORLD --workspace FOLDER --results TUNING.jsonl
 
 FOLDER/world-N is the world of dev seed N. Measurements that the results have with equal settings are skipped. The chosen rates are
 printed; they stand in the variables of the pipeline.
@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
 from growing import grown
 from notation import grid_cell
 
-PLAN = Path(__file__).with_name("rates.yaml")
+STARTS_PLAN, READERS_PLAN = (Path(__file__).with_name(f"{name}-rates.yaml") for name in ("starts", "readers"))
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Plan:
         return max(rates, key=lambda rate: (fmean(columns[rate].values()), -float(rate)))
 
 
-def read_plan(path: Path = PLAN) -> Plan:
-    """Read a file such as rates.yaml."""
+def read_plan(path: Path) -> Plan:
+    """Read a file such as starts-rates.yaml."""
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     rates, first = (tuple(map(str, document[name])) for name in ("rates", "first_rates"))
     return Plan(rates, first, tuple(document["seeds"]), tuple(Tuned(**each) for each in document["tuned"]))
@@ -128,12 +128,15 @@ def main() -> int:
     """Run the command line. Return 0, or the exit code of an error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pipeline", type=Path)
+    parser.add_argument(
+        "--plan", type=Path, required=True, help="what is tuned, with which rates and seeds: *-rates.yaml"
+    )
     parser.add_argument("--worlds", type=Path, required=True, help="folder with the world of each dev seed")
     add_common_options(parser)
     given = parser.parse_args()
     try:
         given.variables = dict(pipeline_file.pair(text) for text in given.var)
-        tune(read_plan(), given)
+        tune(read_plan(given.plan), given)
     except RealmctlError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

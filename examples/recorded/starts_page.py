@@ -7,7 +7,7 @@ The claims and their rules were written down before the runs.
 
 from collections.abc import Mapping
 
-from choose_rates import read_plan, tuning_table
+from choose_rates import STARTS_PLAN, read_plan, tuning_table
 from judged import Claim, cell, circumstances, minutes, summary, table, verdicts, write_page
 from ledger import Ledger
 
@@ -239,7 +239,7 @@ those of earlier runs on the articles alone, whose results were known when the d
 
 ## How every start was tuned
 
-Every learning rate below was chosen on the same two dev seeds with dev questions, by the rule of `examples/recorded/rates.yaml`. The numbers
+Every learning rate below was chosen on the same two dev seeds with dev questions, by the rule of `examples/recorded/starts-rates.yaml`. The numbers
 are the mean, and in brackets each seed. The chosen rate is bold. Fine-tuning on 128 questions and after REALM takes the rate of
 fine-tuning on all questions. All other settings are the same for all starts.
 
@@ -283,7 +283,7 @@ def page(ledger: Ledger, tuned: Ledger) -> str:
         starts=_starts(ledger, STARTS, {}, "bm25"),
         tuned=_tuned(ledger, STARTS),
         published=PUBLISHED,
-        tuning=tuning_table(tuned, read_plan(), [f"{start}." for start in STARTS]),
+        tuning=tuning_table(tuned, read_plan(STARTS_PLAN), [f"{start}." for start in STARTS]),
         world=WORLD,
         **circumstances(ledger, outputs),
     )

@@ -5,7 +5,7 @@
 The claims and their rules were written down before the runs.
 """
 
-from choose_rates import read_plan, tuning_table
+from choose_rates import STARTS_PLAN, read_plan, tuning_table
 from judged import DASH, Claim, cell, circumstances, minutes, summary, table, verdicts, write_page
 from ledger import Ledger
 from starts_page import SHARED, WORLD
@@ -71,7 +71,7 @@ log-probability is in nats a wordpiece.
 
 ## How the rows were tuned
 
-Learning rates were chosen on two dev seeds with dev questions, by the rule of `examples/recorded/rates.yaml`. The numbers are the mean, and in
+Learning rates were chosen on two dev seeds with dev questions, by the rule of `examples/recorded/starts-rates.yaml`. The numbers are the mean, and in
 brackets each seed. The chosen rate is bold. The closed-book rows were not tuned: they have a rate of 1e-3.
 
 {tuning}
@@ -101,7 +101,7 @@ def page(ledger: Ledger, tuned: Ledger) -> str:
         questions=", ".join(map(str, asked)) or "no",
         rows=_rows(ledger),
         spans=_spans(ledger),
-        tuning=tuning_table(tuned, read_plan(), ["ict.", "table1."]),
+        tuning=tuning_table(tuned, read_plan(STARTS_PLAN), ["ict.", "table1."]),
         world=WORLD,
         **circumstances(ledger, outputs),
     )

@@ -235,15 +235,20 @@ def _pretrain(read: _Reading) -> Cost:
     candidates = settings["candidates"]
     read_blocks = candidates - settings["null_document"]
     joint = SENTENCE + text.length
+    hidden = min(settings["target_length"], text.length / 2) if settings.get("target") == "continuation" else 3.0
     row = (
         retriever.flops(SENTENCE)
         + read_blocks * retriever.flops(text.length)
-        + candidates * (reader.flops(joint) + reader.head_flops(3.0)) / (1 if trains_reader else 3)  # no backward pass
+        + candidates
+        * (reader.flops(joint) + reader.head_flops(hidden))
+        / (1 if trains_reader else 3)  # no backward pass
     )
     search = 2 * index.rows * index.width / 3  # exact, and without a backward pass
     tokens = SENTENCE + read_blocks * text.length + candidates * joint * trains_reader
     refreshed = Refreshed(text.blocks * retriever.flops(text.length), index.nbytes)
     weights = reader.weights * trains_reader + retriever.weights
+    bytes_of_a_weight = 2 if settings.get("precision") == "bf16" and settings.get("reader_lm") else 4
+    kept = 0 if trains_reader else bytes_of_a_weight * reader.weights + 1e9 * settings.get("reader_cache", 0)
     return _training(
         reader if trains_reader else retriever,
         settings["steps"],
@@ -251,7 +256,7 @@ def _pretrain(read: _Reading) -> Cost:
         row + search,
         tokens,
         weights,
-        held_bytes=index.nbytes + (0 if trains_reader else 4 * reader.weights),
+        held_bytes=index.nbytes + kept,
         disk_bytes=2 * index.nbytes + 3 * 4 * retriever.weights,
         refreshed=refreshed,
     )

@@ -69,19 +69,24 @@ def distillation(
     mask_BM: Tensor,
     candidate_mask_BN: Tensor | None = None,
     normaliser: Tensor | float | None = None,
+    *,
+    from_prior: bool = False,
 ) -> Tensor:
     """Return sum of KL(Q || p(z|x)) / normaliser: the reader teaches the retriever which candidates help.
 
     Q(z|x,y) is the softmax over the candidates of the sum of their log-likelihoods, which get no gradient. The gradient with respect to
     the scores is (p(z|x) - Q(z|x,y)) / normaliser. (Perplexity distillation of Atlas, Izacard et al. 2022, section 2.2, with `scaled`
-    log-likelihoods; REPLUG, Shi et al. 2023, section 4, takes the divergence in the other direction.) Arguments as in `sequence_marginal`.
+    log-likelihoods.) With `from_prior` it is KL(p(z|x) || Q), as in REPLUG (Shi et al. 2023, section 4), and the gradient
+    p(z|x) (log p(z|x) - log Q(z|x,y) - KL) / normaliser. Other arguments as in `sequence_marginal`.
     """
     prior_BN, likelihood_BNM = _log_terms(score_BN, log_prob_BNM.detach(), mask_BM, candidate_mask_BN)
     teacher_BN = likelihood_BNM.sum(2)
     if candidate_mask_BN is not None:
         teacher_BN = teacher_BN.masked_fill(~candidate_mask_BN, torch.finfo(torch.float32).min)
     asked_B = mask_BM.any(1)
-    each_BN = F.kl_div(prior_BN, teacher_BN.log_softmax(1), reduction="none", log_target=True)
+    log_q_BN = teacher_BN.log_softmax(1)
+    pair = (log_q_BN, prior_BN) if from_prior else (prior_BN, log_q_BN)
+    each_BN = F.kl_div(*pair, reduction="none", log_target=True)
     return -_mean_loss(each_BN.sum(1).masked_fill(~asked_B, 0.0), asked_B, normaliser)
 
 

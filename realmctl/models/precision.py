@@ -63,10 +63,16 @@ def check_precision(precision: str) -> None:
 
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:
     """Return the context for a forward pass in `fp32`, `bf16`, or `auto` (bf16 where the hardware has it)."""
-    check_precision(precision)
-    if precision == "bf16" or (precision == "auto" and has_bf16(device)):
+    if frozen_dtype(device, precision) == torch.bfloat16:
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
+
+
+def frozen_dtype(device: torch.device, precision: str = "auto") -> torch.dtype:
+    """Return in what weights that take no gradient are held: bfloat16 where `autocast` would compute with it, which halves their memory."""
+    check_precision(precision)
+    in_bf16 = precision == "bf16" or (precision == "auto" and has_bf16(device))
+    return torch.bfloat16 if in_bf16 else torch.float32
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[None]:

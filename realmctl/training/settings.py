@@ -755,21 +755,21 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
     )
     exclude_own: bool = setting("Exclude the block that holds the sentence itself from its candidates.", default=True)
     marginal: Literal["token", "sequence"] | None = setting(
-        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token; with --reader-lm or "
-        "--retriever-loss distill sequence.",
+        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token; with --reader-lm, or "
+        "another --retriever-loss than marginal, sequence.",
         default=None,
     )
-    retriever_loss: Literal["marginal", "distill"] = setting(
+    retriever_loss: Literal["marginal", "distill", "replug"] = setting(
         "What the retriever learns. marginal: to make what is hidden likely (REALM, EMDR2). distill: to prefer the blocks with which the reader "
-        "finds it most likely (Atlas, REPLUG).",
+        "finds it most likely (Atlas). replug: the same with the divergence in the other direction.",
         default="marginal",
     )
     likelihood: Literal["sum", "mean"] | None = setting(
-        "Log-likelihood of what is hidden: the sum or the mean over its tokens. Default: sum; with --retriever-loss distill mean, as in Atlas.",
+        "Log-likelihood of what is hidden: the sum or the mean over its tokens. Default: sum; with --retriever-loss distill or replug mean, as in Atlas.",
         default=None,
     )
     reader_temperature: float | None = setting(
-        "What the reader's log-likelihoods are divided by. Default: 1; with --retriever-loss distill 0.1, as in REPLUG. Atlas has 0.01.",
+        "What the reader's log-likelihoods are divided by. Default: 1; with --retriever-loss distill or replug 0.1, as in REPLUG. Atlas has 0.01.",
         default=None,
         above=0,
         at_most=1e6,
@@ -784,8 +784,10 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
 
     def check(self) -> None:
         super().check()
-        if self.retriever_loss == "distill" and self.marginal == "token":
-            raise ConfigError("--marginal token is for --retriever-loss marginal: distill compares whole spans.")
+        if self.distills and self.marginal == "token":
+            raise ConfigError(
+                f"--marginal token is for --retriever-loss marginal: {self.retriever_loss} compares whole spans."
+            )
         if self.per_token and self.mean_likelihood:
             raise ConfigError("--likelihood mean is for --marginal sequence: with token each token has its own.")
         if self.spans is None and self.target == "span":
@@ -808,20 +810,25 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
             raise ConfigError(f"{flag} is for REALM's own reader. Leave it out with --reader-lm.")
 
     @property
+    def distills(self) -> bool:
+        """Whether the retriever learns the reader's choice."""
+        return self.retriever_loss != "marginal"
+
+    @property
     def per_token(self) -> bool:
         """Whether each hidden token has a marginal likelihood of its own."""
-        otherwise = "sequence" if self.reader_lm or self.retriever_loss == "distill" else "token"
+        otherwise = "sequence" if self.reader_lm or self.distills else "token"
         return (self.marginal or otherwise) == "token"
 
     @property
     def mean_likelihood(self) -> bool:
         """Whether a log-likelihood is the mean over its tokens."""
-        return (self.likelihood or ("mean" if self.retriever_loss == "distill" else "sum")) == "mean"
+        return (self.likelihood or ("mean" if self.distills else "sum")) == "mean"
 
     @property
     def temperature(self) -> float:
         """What log-likelihoods are divided by."""
-        return self.reader_temperature or (0.1 if self.retriever_loss == "distill" else 1.0)
+        return self.reader_temperature or (0.1 if self.distills else 1.0)
 
     @property
     def reader_is_trained(self) -> bool:
@@ -963,6 +970,12 @@ class LmInitSettings(TrainSettings):
     """Salient-span pre-training of a language model."""
 
     spans: Artifact = reads("spans", help="Tagged sentences to train on.")
+    blocks: Artifact | None = reads(
+        "blocks",
+        help="Blocks for reading practice: each sentence stands behind a block that restates it. Default: sentences alone.",
+        explicit_only=True,
+        default=None,
+    )
     lm: str = source("Language model to start from: a folder or a hub id, of T5's kind or of GPT-2's.", hub=True)
     batch_size: int = setting("Sentences per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")

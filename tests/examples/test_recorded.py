@@ -147,7 +147,7 @@ class InMemory(ledger.Ledger):  # type: ignore[misc, name-defined]
 
 def tuned_at(best: str, rates: Sequence[str] = ("2.5e-4", "5e-4", "1e-3", "2e-3")) -> Any:
     """Measurements on the dev seeds, of every variable of the plan: its metric is .5 with the best rate and falls with the distance."""
-    plan = choose_rates.read_plan()
+    plan = choose_rates.read_plan(choose_rates.STARTS_PLAN)
     return InMemory(
         ledger.Record(each.output, seed, f"{each.output} {rate}", {each.metric: value}, {}, {}, {each.variable: rate})
         for each in plan.tuned
@@ -158,7 +158,7 @@ def tuned_at(best: str, rates: Sequence[str] = ("2.5e-4", "5e-4", "1e-3", "2e-3"
 
 
 def test_the_grid_grows_and_its_best_rate_is_chosen():
-    plan = choose_rates.read_plan()
+    plan = choose_rates.read_plan(choose_rates.STARTS_PLAN)
     for best, ran in (("5e-4", ("2.5e-4", "5e-4", "1e-3", "2e-3")), ("1e-3", ("5e-4", "1e-3", "2e-3"))):
         found = tuned_at(best)
         assert all(plan.rates_of(found, each) == ran and plan.best(found, each) == best for each in plan.tuned)
@@ -167,7 +167,7 @@ def test_the_grid_grows_and_its_best_rate_is_chosen():
 
 
 def test_every_variable_is_tuned_once_and_measured_on_what_it_changes(tmp_path):
-    plan = choose_rates.read_plan()
+    plan = choose_rates.read_plan(choose_rates.STARTS_PLAN)
     assert len({each.variable for each in plan.tuned}) == len(plan.tuned)
     worlds = {"world": world_of(tmp_path / "world", 0), "practice": world_of(tmp_path / "practice", 0)}
     for name in ("t5", "gpt2", "parallel/knowledge", "parallel/sentences", "parallel/questions"):
@@ -195,7 +195,10 @@ def pipeline_variables() -> dict[str, Any]:
 
 
 def test_the_pipeline_has_the_rates_that_the_dev_seeds_chose():
-    plan, found = choose_rates.read_plan(), ledger.Ledger(ROOT / "docs" / "results" / "starts" / "tuning.jsonl")
+    plan, found = (
+        choose_rates.read_plan(choose_rates.STARTS_PLAN),
+        ledger.Ledger(ROOT / "docs" / "results" / "starts" / "tuning.jsonl"),
+    )
     assert {t.variable: float(plan.best(found, t)) for t in plan.tuned} == {
         name: float(value) for name, value in pipeline_variables().items() if name.endswith("_lr")
     }

@@ -67,6 +67,18 @@ def test_a_language_model_that_reads_costs_its_forward_pass_unless_it_learns(tmp
     assert frozen.work < trained.work < costs()["model"].work
     assert trained.weights - frozen.weights == shape.weights
     assert frozen.held_bytes - trained.held_bytes == 4 * shape.weights
+    small, cached = (
+        costs(reader_lm=str(folder), **more)["model"] for more in ({"precision": "bf16"}, {"reader_cache": 2.0})
+    )
+    assert frozen.held_bytes - small.held_bytes == 2 * shape.weights
+    assert cached.held_bytes - frozen.held_bytes == 2e9
+
+
+def test_a_continuation_has_more_hidden_tokens_than_a_span(tmp_path):
+    given = {"reader_lm": str(make_gpt2(tmp_path / "gpt2")), "target_length": 20}
+    span, continuation = (costs(**given, target=target)["model"] for target in ("span", "continuation"))
+    shape = language_model_shape(given["reader_lm"])
+    assert continuation.work - span.work == pytest.approx(200_000 * 512 * 8 * shape.head_flops(17), rel=1e-6)
 
 
 def test_pretraining_work_grows_with_steps_batch_and_candidates():

@@ -252,6 +252,27 @@ def test_distillation_is_the_written_out_divergence_and_its_gradient_p_minus_q(
 
 @given(shapes)
 @settings(max_examples=20, deadline=None)
+def test_the_divergence_from_the_prior_and_its_gradient(shape: tuple[int, int, int, int]) -> None:
+    score, log_prob, mask, present = example(shape)
+    score.requires_grad_()
+    loss = distillation(score, log_prob, mask, present, from_prior=True)
+    loss.backward()
+    total, asked, expected = 0.0, int(mask.any(1).sum()), torch.zeros_like(score)
+    for b in mask.any(1).nonzero()[:, 0].tolist():
+        sums = [sum(row[m] for m in mask[b].nonzero()[:, 0].tolist()) for row in log_prob[b].tolist()]
+        weights = [math.exp(each) if p else 0.0 for each, p in zip(sums, present[b].tolist(), strict=True)]
+        prior = priors(score, present, b)
+        gaps = [math.log(p * sum(weights) / w) if w else 0.0 for p, w in zip(prior, weights, strict=True)]
+        divergence = sum(p * gap for p, gap in zip(prior, gaps, strict=True))
+        total += divergence
+        expected[b] = torch.tensor([p * (gap - divergence) for p, gap in zip(prior, gaps, strict=True)]) / asked
+    assert loss.item() == pytest.approx(total / max(1, asked), abs=1e-4)
+    assert score.grad is not None
+    assert_close(score.grad, expected, atol=1e-4, rtol=1e-4)
+
+
+@given(shapes)
+@settings(max_examples=20, deadline=None)
 def test_the_gradient_of_the_marginal_is_prior_minus_posterior(shape: tuple[int, int, int, int]) -> None:
     score, log_prob, mask, present = example(shape)
     score.requires_grad_()

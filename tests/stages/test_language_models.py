@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.models.lm.files import load_language_model
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.training.data.reading_practice import partners
 from realmctl.training.objectives.language_models import SalientSpanPairs
 from stages.eval_em import EvalEm
 from stages.lm_finetune import LmFinetune
@@ -130,6 +132,31 @@ def test_a_causal_model_goes_on_with_the_span(chain, tmp_path):
         record = queries.records[number]
         assert source[0] == model.special.start and record["text"].startswith(before + hidden)
         assert hidden.strip() in [record["text"][start:end] for start, end, _ in record["spans"]]
+
+
+@pytest.mark.parametrize("make", [make_t5, make_gpt2])
+def test_reading_practice_puts_the_block_that_tells_before_its_sentence(make, chain, tmp_path):
+    model, queries, corpus = (
+        load_language_model(make(tmp_path / "lm")),
+        TaggedQueries(chain.spans),
+        Corpus(chain.blocks),
+    )
+    pairs = SalientSpanPairs(model, queries, 250, corpus)
+    texts, best, told, random = [block.text for block in corpus], partners(queries, corpus)[:, 0], 0, 0
+    assert len(pairs) == (best >= 0).sum()
+    for number, row in enumerate(np.flatnonzero(best >= 0)):
+        source, target = (model.tokenizer.decode(ids) for ids in pairs.draw(number, np.random.default_rng(number)))
+        [block] = [place for place, text in enumerate(texts) if f"\n{text}\n\n" in source]
+        record, read = queries.records[int(row)], source.partition(f"{texts[block]}\n\n")[2]
+        if make is make_gpt2:
+            assert (read, target) == ("", record["text"])
+        else:
+            spans = [record["text"][start:end] for start, end, *_ in record["spans"]]
+            assert target.strip() in spans and (
+                target.strip() in texts[block] or not any(s in texts[block] for s in spans)
+            )
+        told, random = told + (block == best[row]), random + (block != best[row])
+    assert told > 3 * random > 0
 
 
 def test_what_is_refused(realmctl, chain, tmp_path):

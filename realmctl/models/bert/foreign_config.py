@@ -68,7 +68,9 @@ def read_config(folder: Path, what: str) -> Any:
     return config
 
 
-def require_memory(folder: Path, kind: Any, config: Any, advice: str) -> None:
+def require_memory(
+    folder: Path, kind: Any, config: Any, advice: str, bytes_of_a_weight: int = BYTES_OF_A_WEIGHT
+) -> None:
     """Check that the weights of a model fit into the free memory.
 
     Args:
@@ -76,17 +78,18 @@ def require_memory(folder: Path, kind: Any, config: Any, advice: str) -> None:
         kind: Class of transformers that builds the model.
         config: What `read_config` returned.
         advice: What to name instead if the configuration is of another kind of model.
+        bytes_of_a_weight: By default those of float32.
 
     Raises:
         InputError: The class cannot build a model from the configuration.
-        ResourceError: Less memory is free than the weights take in float32.
+        ResourceError: Less memory is free than the weights take.
     """
     try:
         with torch.device("meta"):
             count = sum(weight.numel() for weight in kind.from_config(config).parameters())
     except Exception as error:
         raise InputError(f"{folder / CONFIG}: no model can be built from it ({one_line(error)}). {advice}") from None
-    needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
+    needed, free = bytes_of_a_weight * count, free_memory()
     if needed > free:
         raise ResourceError(
             f"The weights of {folder} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "

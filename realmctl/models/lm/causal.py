@@ -213,7 +213,7 @@ def _require_causal(model: LanguageModel) -> None:
     training, ids_BL = model.net.training, torch.tensor([row, [*row[:-1], row[-1] + 1]])
     one, other = model.net.eval()(input_ids=ids_BL, use_cache=False).logits[:, :-1]
     model.net.train(training)
-    if (one - other).abs().max() > 1e-3 * one.abs().max():
+    if (one - other).abs().max() > max(1e-3, 2 * torch.finfo(one.dtype).eps) * one.abs().max():
         raise InputError(
             f"The model of type {model.net.config.model_type} sees what follows a token, so it cannot go on with a text. Name a causal "
             "model or a T5; an encoder reads with --encoder or --bert."

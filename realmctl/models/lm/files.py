@@ -6,6 +6,8 @@ no pickle is opened. The sizes in config.json are checked before any weight is a
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +17,25 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, Generation
 from transformers.utils import logging as transformers_logging
 
 from realmctl.artifacts.disk import share_as_folder
-from realmctl.errors import InputError, as_realmctl_error, one_line
+from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import CONFIG, read_config, require_memory
 from realmctl.models.lm.model import LanguageModel, SpecialIds
 from realmctl.models.weights import require_finite, require_sound
 
 TOKENIZER, WEIGHTS, SHARDS = "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
+CHAT_TEMPLATE = "chat_template.jinja"
 OTHER_KINDS = "Name a folder of T5's kind (sequence to sequence) or of GPT-2's (causal)."
 
 
-def load_language_model(folder: Path, dropout: float | None = None) -> LanguageModel:
-    """Load a folder that `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM` can load, in float32.
+def load_language_model(
+    folder: Path, dropout: float | None = None, dtype: torch.dtype = torch.float32
+) -> LanguageModel:
+    """Load a folder that `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM` can load.
 
     Args:
         folder: config.json, tokenizer.json and model.safetensors, which may be in several parts.
         dropout: Value for every dropout rate of the model; None keeps those of config.json.
+        dtype: In what its weights are held, whatever the file has.
 
     Raises:
         InputError: A file is missing or damaged, the weights are pickled or not finite, the model brings its own code, or tokenizer
@@ -49,8 +55,23 @@ def load_language_model(folder: Path, dropout: float | None = None) -> LanguageM
         )
     special = _special_ids(config, folder)
     _require_safe_weights(folder)
-    require_memory(folder, _kind(config), config, OTHER_KINDS)
-    return LanguageModel(_weights(config, folder), tokenizer, special)
+    require_memory(folder, _kind(config), config, OTHER_KINDS, dtype.itemsize)
+    return LanguageModel(_weights(config, folder, dtype), tokenizer, special)
+
+
+def require_named_prompt(folder: Path, prompts: Mapping[str, str | None]) -> None:
+    """Raise ConfigError for a chat model where the user names none of the prompts, {option: text}: the defaults are plain text."""
+    settings = folder / "tokenizer_config.json"
+    try:
+        has_template = settings.is_file() and "chat_template" in json.loads(settings.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{settings} is not JSON ({one_line(error)}). Copy it again.") from None
+    if any(text is not None for text in prompts.values()) or not (has_template or (folder / CHAT_TEMPLATE).is_file()):
+        return
+    raise ConfigError(
+        f"{folder} is a chat model: its tokenizer has a chat template, and realmctl's own prompt is plain text. Name its base model, or the prompt "
+        f"that this one shall read with {' or '.join(prompts)}; it may be plain text too."
+    )
 
 
 def save_language_model(model: LanguageModel, folder: Path) -> None:
@@ -123,7 +144,7 @@ def _kind(config: object) -> Any:
     return AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModelForCausalLM
 
 
-def _weights(config: object, folder: Path) -> PreTrainedModel:
+def _weights(config: object, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     try:
         net, report = _kind(config).from_pretrained(
             folder,
@@ -131,7 +152,7 @@ def _weights(config: object, folder: Path) -> PreTrainedModel:
             local_files_only=True,
             trust_remote_code=False,
             use_safetensors=True,
-            dtype=torch.float32,
+            dtype=dtype,
             attn_implementation="eager",
             output_loading_info=True,
         )

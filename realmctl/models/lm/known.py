@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from realmctl.models.lm.causal import CausalReader
 from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.model import LanguageModel
@@ -12,9 +14,15 @@ from realmctl.models.lm.reading import LmReader, ReadingLimits
 from realmctl.models.lm.seq2seq import Seq2SeqReader
 
 
-def load_reader(folder: Path, prompt: BlockPrompt, limits: ReadingLimits, dropout: float | None = None) -> LmReader:
-    """Load the language model of a folder as a reader. Raises what `load_language_model` and its kind raise."""
-    return reader_of(load_language_model(folder, dropout), prompt, limits)
+def load_reader(
+    folder: Path,
+    prompt: BlockPrompt,
+    limits: ReadingLimits,
+    dropout: float | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> LmReader:
+    """Load the language model of a folder as a reader. Arguments as in `load_language_model`; raises what it and the kind raise."""
+    return reader_of(load_language_model(folder, dropout, dtype), prompt, limits)
 
 
 def reader_of(model: LanguageModel, prompt: BlockPrompt, limits: ReadingLimits) -> LmReader:

@@ -18,10 +18,11 @@ import torch
 from torch import Tensor
 
 from realmctl.corpus.corpus import TokenIds
+from realmctl.models.lm.files import require_named_prompt
 from realmctl.models.lm.known import load_reader
 from realmctl.models.lm.prompts import BlockPrompt, check_prompt, default_prompt, prompt_ids, sentinel_ids
 from realmctl.models.lm.reading import LmReader, Passage, ReadingLimits, Row
-from realmctl.models.precision import autocast, pick_device
+from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.qa_model import Answering
@@ -73,12 +74,14 @@ class ReadingModel(Answering):
 
         Raises:
             InputError: the folder holds no language model that can be used.
-            ConfigError: a prompt or a length does not suit it.
+            ConfigError: a prompt or a length does not suit it, or it is a chat model and no prompt is named.
         """
+        require_named_prompt(folder, {"--prompt": options.prompt, "--block-prompt": options.block_prompt})
         limits = ReadingLimits(options.length, options.answer_length)
         together = options.reading == "together"  # then `_passages` puts the prompt around each block
         prompt = BlockPrompt.named("{block}" if together else options.block_prompt)
-        return cls(search, load_reader(folder, prompt, limits), options, device, precision)
+        dtype = frozen_dtype(pick_device(device), precision)
+        return cls(search, load_reader(folder, prompt, limits, dtype=dtype), options, device, precision)
 
     def tokens(self, questions: Sequence[str]) -> list[TokenIds]:
         return self.searcher.tokens(questions)

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, writing
 from realmctl.artifacts.description import QA_MODEL, write_description
-from realmctl.errors import ConfigError
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError
 from realmctl.log import warn
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.lm.files import load_language_model, save_language_model
@@ -31,7 +32,7 @@ from realmctl.models.lm.prompts import (
     default_prompt,
     prompt_ids,
 )
-from realmctl.models.lm.reading import ReadingLimits
+from realmctl.models.lm.reading import Passage, ReadingLimits
 from realmctl.models.precision import seed_everything
 from realmctl.questions.questions import Question, read_questions
 from realmctl.retrieval.answering.generative import PART, GenerativeDescription
@@ -39,6 +40,7 @@ from realmctl.spans.query import HiddenText
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
+from realmctl.training.data.reading_practice import RANDOM_BLOCK, partners
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import LmFinetuneSettings, LmInitSettings, TrainSettings
@@ -128,25 +130,48 @@ class SalientSpanPairs:
     """Tagged sentences, each with one salient span hidden, which is drawn anew at each step: T5 writes it between sentinels, and a causal model
     goes on with it where its sentence breaks off.
 
-    Raises InputError for a sequence-to-sequence model without T5's sentinels, such as a BART.
+    With a corpus it is reading practice: a sentence stands behind the block that restates it, or for some behind a random block, as in
+    `reading_practice`. T5 writes a span that the block tells, and a causal model the whole sentence, so that each of its tokens teaches to
+    read. Sentences that no block restates are left out.
+
+    Raises InputError for a sequence-to-sequence model without T5's sentinels, such as a BART, and where no block restates a sentence.
     """
 
     ended = False  # a causal model's sentence does not end with its span, and T5's target has its end already
 
-    def __init__(self, model: LanguageModel, queries: TaggedQueries, length: int) -> None:
+    def __init__(self, model: LanguageModel, queries: TaggedQueries, length: int, corpus: Corpus | None = None) -> None:
         self.reader = reader_of(model, BlockPrompt(), ReadingLimits(length, length - 2))
         self.reader.require_pairs()
-        self.records, self.count = queries.records, len(queries)
+        self.records, self.corpus = queries.records, corpus
+        self.partners = np.full(len(queries), -1) if corpus is None else partners(queries, corpus)[:, 0]
+        self.rows = np.arange(len(queries)) if corpus is None else np.flatnonzero(self.partners >= 0)
+        if not len(self.rows):
+            raise InputError(
+                f"No block of {corpus.artifact} restates a sentence of {queries.artifact}: none shares a rare wordpiece with one, so there "
+                "is nothing to practise. Use a corpus that repeats its facts, or leave --blocks out."
+            )
 
     def __len__(self) -> int:
-        return self.count
+        return len(self.rows)
 
     def draw(self, number: int, rng: np.random.Generator) -> Pair:
-        """Sentence `number`; the source is cut to the room around the hidden span."""
-        record = self.records[number]
-        start, end = record["spans"][int(rng.integers(len(record["spans"])))][:2]
-        source, target = self.reader.pair(HiddenText.of(record["text"], start, end))
-        return self.reader.input((), source), target
+        """Sentence `number`; the source is cut to the room around the hidden span, and its block to the room that is left."""
+        row = int(self.rows[number])
+        text, passage = self.records[row]["text"], self._passage(row, rng)
+        spans = [tuple(span[:2]) for span in self.records[row]["spans"]]
+        if passage and not self.reader.model.reads_source_apart:
+            spans = [(0, len(text))]
+        elif passage:
+            spans = [span for span in spans if text[slice(*span)] in passage.text] or spans
+        source, target = self.reader.pair(HiddenText.of(text, *spans[int(rng.integers(len(spans)))]))
+        return self.reader.input(self.reader.fitted(passage, source, len(target)), source), target
+
+    def _passage(self, row: int, rng: np.random.Generator) -> Passage | None:
+        if self.corpus is None:
+            return None
+        random = rng.random() < RANDOM_BLOCK
+        block = self.corpus[int(rng.integers(len(self.corpus))) if random else int(self.partners[row])]
+        return Passage(block.title, block.text)
 
 
 def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:
@@ -154,7 +179,8 @@ def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:
     model = load_language_model(Path(settings.lm), settings.dropout)
     check_positions(model, settings.length, "--length")
     seed_everything(settings.seed)
-    pairs = SalientSpanPairs(model, TaggedQueries(settings.spans), settings.length)
+    corpus = Corpus(settings.blocks) if settings.blocks else None
+    pairs = SalientSpanPairs(model, TaggedQueries(settings.spans), settings.length, corpus)
     metrics = train(LanguageModelObjective(model, pairs, settings), settings, out, "lm-init")
     save_language_model(model.cpu(), out.path)
     return {"sentences": len(pairs), **metrics}

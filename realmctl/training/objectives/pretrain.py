@@ -9,7 +9,7 @@ training:
     p(y|z,x) = product over the masks of p(y_m|z,x)          section 3.2, the knowledge-augmented encoder
     p(y|x)  = sum over z of p(z|x) p(y|z,x)                  equation 1
 
-The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. With `--retriever-loss distill` the retriever
+The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. With `--retriever-loss distill` or `replug` the retriever
 learns the reader's own choice among the candidates instead. Beside the steps the index ages and
 is replaced (section 3.3, `before_step`). The query encoder that searches is the one in training, although the index may be some
 steps older; with `--official snapshot-queries` it is that of the index's snapshot.
@@ -245,7 +245,7 @@ class PretrainObjective:
     def _objective(
         self, score_BN: Tensor, log_prob_BNM: Tensor, hidden_BM: Tensor, present_BN: Tensor, normaliser: float
     ) -> Tensor:
-        """-log p(y|x); or the divergence from the reader's likelihoods to p(z|x), beside which a reader that learns has -log p(y|x)."""
+        """-log p(y|x); or the divergence between the reader's likelihoods and p(z|x), beside which a reader that learns has -log p(y|x)."""
         settings, others = self.settings, (hidden_BM, present_BN, normaliser)
         marginal = token_marginal if settings.per_token else sequence_marginal
         as_they_are = settings.temperature == 1 and not settings.mean_likelihood
@@ -256,7 +256,7 @@ class PretrainObjective:
         )
         if settings.retriever_loss == "marginal":
             return marginal(score_BN, scaled_BNM, *others)[0]
-        loss = distillation(score_BN, scaled_BNM, *others)
+        loss = distillation(score_BN, scaled_BNM, *others, from_prior=settings.retriever_loss == "replug")
         if settings.reader_is_trained:
             loss = loss + marginal(score_BN.detach(), log_prob_BNM, *others)[0]
         return loss

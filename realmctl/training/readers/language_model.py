@@ -9,6 +9,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,10 +17,11 @@ from realmctl.artifacts import Writer, writing
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.inputs import QueryBatch
 from realmctl.models.lm.causal import CausalReader
-from realmctl.models.lm.files import save_language_model
+from realmctl.models.lm.files import require_named_prompt, save_language_model
 from realmctl.models.lm.known import load_reader
 from realmctl.models.lm.prompts import BlockPrompt
 from realmctl.models.lm.reading import LmReader, Passage, ReadingLimits
+from realmctl.models.precision import frozen_dtype, pick_device
 from realmctl.retrieval.answering.generative import PART
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
@@ -35,14 +37,17 @@ class LanguageModelReader(PretrainReader):
     module: LmReader
 
     def __init__(self, settings: PretrainSettings, queries: TaggedQueries | Passages, corpus: Corpus) -> None:
+        folder, trained = Path(str(settings.reader_lm)), settings.reader_is_trained
+        require_named_prompt(folder, {"--block-prompt": settings.block_prompt})
         self.module = load_reader(
-            Path(str(settings.reader_lm)),
+            folder,
             BlockPrompt.named(settings.block_prompt),
             ReadingLimits(settings.reader_length, settings.target_length),
             settings.dropout,
+            torch.float32 if trained else frozen_dtype(pick_device(settings.device), settings.precision),
         )
         self.module.require_pairs()
-        if isinstance(self.module, CausalReader) and not settings.reader_is_trained:
+        if isinstance(self.module, CausalReader) and not trained:
             self.module.kept.budget = settings.reader_cache * 1e9
         self.queries, self.corpus = queries, corpus
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-from realmctl.errors import InputError, ResourceError
+from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.models.bert import foreign_config
-from realmctl.models.lm.files import load_language_model, save_language_model
+from realmctl.models.lm.files import load_language_model, require_named_prompt, save_language_model
 from tests.fixtures.language_models import make_gpt2, make_t5
 
 
@@ -74,7 +74,24 @@ def test_weights_of_another_model(tmp_path):
 
 
 def test_weights_that_do_not_fit_into_memory(tmp_path, monkeypatch):
+    """In bfloat16 they take half of the memory."""
     folder = make_t5(tmp_path / "t5")
-    monkeypatch.setattr(foreign_config, "free_memory", lambda: 1000)
+    needed = 4 * sum(weight.numel() for weight in load_language_model(folder).parameters())
+    monkeypatch.setattr(foreign_config, "free_memory", lambda: needed - 1)
     with pytest.raises(ResourceError, match=r"0\.0 GB"):
         load_language_model(folder)
+    assert {weight.dtype for weight in load_language_model(folder, dtype=torch.bfloat16).parameters()} == {
+        torch.bfloat16
+    }
+
+
+@pytest.mark.parametrize("place", ["tokenizer_config.json", "chat_template.jinja"])
+def test_a_chat_model_needs_a_prompt_that_is_named(place, tmp_path):
+    prompts = {"--prompt": None, "--block-prompt": None}
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    require_named_prompt(tmp_path, prompts)
+    (tmp_path / place).write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    with pytest.raises(ConfigError) as error:
+        require_named_prompt(tmp_path, prompts)
+    assert all(name in str(error.value) for name in [str(tmp_path), *prompts]) and "\n" not in str(error.value)
+    require_named_prompt(tmp_path, {**prompts, "--prompt": "{question}"})

@@ -33,8 +33,8 @@ def folders(tmp_path_factory):
     return {name: make(tmp_path_factory.mktemp(name)) for name, make in MAKERS.items()}
 
 
-def reader_of(folder, prompt=None, row=200, target=40):
-    return load_reader(folder, prompt or BlockPrompt(), ReadingLimits(row, target)).eval()
+def reader_of(folder, prompt=None, row=200, target=40, **more):
+    return load_reader(folder, prompt or BlockPrompt(), ReadingLimits(row, target), **more).eval()
 
 
 def ids(text):
@@ -135,6 +135,19 @@ def test_a_row_that_is_too_long_loses_the_end_of_its_block(name, folders):
 def test_a_long_hidden_text_is_asked_for_up_to_the_limit(name, folders):
     _, hidden_BM = reader_of(folders[name], target=5).log_prob(TEXTS, BLOCKS, PLACE_BN)
     assert hidden_BM.sum(1).tolist() == [5, 5, 5] if name == "t5" else [5, 3, 5]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MAKERS)
+def test_weights_in_bfloat16_give_about_the_same(name, folders):
+    exact, rounded = (
+        reader_of(folders[name], dtype=dtype).log_prob(TEXTS, BLOCKS, PLACE_BN)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    hidden = exact[1][:, None].expand_as(exact[0])
+    assert rounded[0].dtype == torch.float32 and torch.allclose(
+        exact[0][hidden], rounded[0][hidden], rtol=0.03, atol=0.03
+    )
 
 
 def test_groups_hold_each_row_once_within_the_limit():

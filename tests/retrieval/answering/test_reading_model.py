@@ -137,6 +137,15 @@ def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, fold
     assert code == 0, err
 
 
+def test_a_chat_model_reads_the_prompt_that_is_named(chain, tmp_path, realmctl):
+    folder = make_gpt2(tmp_path / "chat")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folder)
+    code, out, err = realmctl(*command)
+    assert (code, out) == (2, "") and "--prompt" in err and len(err.strip().splitlines()) <= 2
+    assert realmctl(*command, "--prompt", "Question: {question} Answer:")[0] == 0
+
+
 def test_ask_refuses_what_is_no_language_model(chain, tmp_path, realmctl):
     (tmp_path / "empty").mkdir()
     command = ("ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")

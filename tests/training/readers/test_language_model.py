@@ -101,17 +101,20 @@ def test_a_frozen_reader_takes_no_gradient_and_no_place_in_checkpoints(chain, fo
     assert any(p.grad is not None and p.grad.any() for p in objective.retriever.parameters())
 
 
-@pytest.mark.parametrize(("mean", "temperature"), [(True, 0.1), (False, 2.0)])
-def test_distillation_is_the_divergence_from_the_readers_choice(chain, folders, mean, temperature):
+@pytest.mark.parametrize(
+    ("loss", "mean", "temperature"), [("distill", True, 0.1), ("distill", False, 2.0), ("replug", True, 0.1)]
+)
+def test_distillation_is_the_divergence_between_both_choices(chain, folders, loss, mean, temperature):
     folder = folders["make_gpt2"]
     given = {"likelihood": "mean" if mean else "sum", "reader_temperature": temperature}
-    objective = objective_of(chain, folder, retriever_loss="distill", **given)
+    objective = objective_of(chain, folder, retriever_loss=loss, **given)
     [part] = objective.draw(0)
     net, total, score_BN = AutoModelForCausalLM.from_pretrained(folder), 0.0, objective._scores(part)
     for query, rows, score_N in zip(part.asked.queries, part.rows_BN.tolist(), score_BN, strict=True):
         log_prob_NM = log_probs(net, objective, query, rows)
         teacher = ((log_prob_NM.mean(1) if mean else log_prob_NM.sum(1)) / temperature).softmax(0)
-        total += (teacher * (teacher.log() - score_N.log_softmax(0))).sum().item() / 3
+        one, other = (score_N.softmax(0), teacher) if loss == "replug" else (teacher, score_N.softmax(0))
+        total += (one * (one.log() - other.log())).sum().item() / 3
     assert objective.loss(part)[0].item() == pytest.approx(total, rel=1e-4)
 
 
@@ -155,7 +158,7 @@ def test_a_continuation_hides_the_second_part_of_a_block(chain, folders, name):
         ({"target": "continuation", "spans": None}, "--target"),
         ({"reader_lm": "x", "encoder": None, "target": "continuation"}, "--spans"),
         ({"spans": None}, "--spans"),
-        ({"retriever_loss": "distill", "marginal": "token"}, "--marginal"),
+        ({"retriever_loss": "replug", "marginal": "token"}, "--marginal"),
         ({"likelihood": "mean"}, "--likelihood"),
     ],
 )
