@@ -145,7 +145,7 @@ class SalientSpanPairs:
         self.records, self.corpus = queries.records, corpus
         self.partners = np.full(len(queries), -1) if corpus is None else partners(queries, corpus)[:, 0]
         self.rows = np.arange(len(queries)) if corpus is None else np.flatnonzero(self.partners >= 0)
-        if not len(self.rows):
+        if corpus is not None and not len(self.rows):
             raise InputError(
                 f"No block of {corpus.artifact} restates a sentence of {queries.artifact}: none shares a rare wordpiece with one, so there "
                 "is nothing to practise. Use a corpus that repeats its facts, or leave --blocks out."
