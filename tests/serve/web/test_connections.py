@@ -107,7 +107,7 @@ def served(patience: int) -> Iterator[tuple[int, uvicorn.Server, threading.Threa
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     yield listening.getsockname()[1], server, thread
-    server.should_exit = True
+    server.should_exit = server.force_exit = True  # a request that is computed is not waited for
     thread.join(20)
 
 
