@@ -64,8 +64,8 @@ class Tokenizer:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         if missing := [token for token in names if token not in vocabulary]:
             raise InputError(
-                f"{where}: the vocabulary has no {', '.join(missing)}, but REALM needs it. Use a BERT "
-                f"tokenizer, or train one (train:30522)."
+                f"{where}: the vocabulary has no {', '.join(missing)}, but REALM needs it. Use the "
+                f"tokenizer of an encoder with a masked-language-model head, or train one (train:30522)."
             )
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -116,9 +116,10 @@ class Tokenizer:
         return cls(tokenizer, str(folder), names)
 
     def _frame(self, where: str) -> Frame:
-        if self.tokenizer.post_processor is None:
+        framed = self.tokenizer.post_processor is not None
+        if not framed and self.names[2:4] == SPECIALS[2:4]:
             return Frame.bert(self.cls, self.sep)
-        frame = frame_of(self.tokenizer)
+        frame = frame_of(self.tokenizer) if framed else None
         if frame is None or frame.before != self.cls or frame.after != self.sep:
             raise InputError(
                 f"{where}: it does not put its special tokens {self.names[2]} and {self.names[3]} around two texts, so inputs cannot be "

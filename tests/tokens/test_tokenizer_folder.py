@@ -140,6 +140,10 @@ def test_a_tokenizer_without_a_frame_and_one_of_sentencepiece_are_refused(tmp_pa
     words.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(InputError, match="</s>"):
         Tokenizer.load(tmp_path)
+    setup = json.loads((tmp_path / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**setup, "post_processor": None}))
+    with pytest.raises(InputError, match="</s>"):  # whether two separators stand between two texts is not known
+        Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").rename(tmp_path / "sentencepiece.bpe.model")
     with pytest.raises(InputError, match="sentencepiece"):
         Tokenizer.load(tmp_path)

@@ -65,11 +65,12 @@ def import_checkpoint(
         return {
             "retriever": import_encoder(folder, block_folder, tokenizer, extras.encoder, out or workspace / "retriever")
         }
+    checkpoint = open_checkpoint(folder)
     if given := [*extras.encoder.given(), *(["block_encoder"] if extras.block_encoder else [])]:
         flags = ", ".join("--" + name.replace("_", "-") for name in given)
         raise ConfigError(f"{source} is not an encoder folder, and {flags} describe encoders. Leave them out.")
     named = localise(extras.tokenizer, (), True, "--tokenizer") if extras.tokenizer else folder
-    checkpoint, files = open_checkpoint(folder), tokenizer_files(Path(named))
+    files = tokenizer_files(Path(named))
     if checkpoint.kind != "openqa":
         _refuse_open_qa(extras, f"{source} is a REALM {checkpoint.kind} without an index")
     words, rows = Tokenizer.load(files[0].parent), bert_config(checkpoint).vocab_size

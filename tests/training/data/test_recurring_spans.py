@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +15,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.data.recurring_spans import LONGEST, NO_WORD, BlockWords, WordTable, recurring_spans
+from tests.fixtures import families
 from tests.fixtures.blocks import make_blocks
 
 COMMON = frozenset({0, 1})
@@ -86,3 +90,15 @@ def test_pieces_that_continue_a_word_belong_to_it(tmp_path):
     assert table.words(spelled).starts == [0, 3, 4] and NO_WORD not in table.words(spelled).ids
     assert table.words(spelled[:0]) == BlockWords([], [0])
     assert table.words(spelled[1:3]).starts == [0, 2]
+
+
+@pytest.mark.parametrize("model_type", families.TYPES)
+def test_spans_of_every_kind_of_tokenizer_are_whole_words(model_type, tmp_path):
+    families.tokenizer(model_type).save_pretrained(tmp_path)
+    words = Tokenizer.load(tmp_path)
+    rows = [words.ids(text) for text in ("Ada wrote of Köln, in London.", "Köln liegt am Rhein; unbelievable Ada!")]
+    table = WordTable(SimpleNamespace(tokens=rows.__getitem__), words, [np.arange(2)])
+    found = recurring_spans([table.words(row) for row in rows], table.common)
+    texts = {words.text_of(rows[block][start:stop]) for places in found for block, start, stop in places}
+    plain = {unicodedata.normalize("NFD", text.lower()).replace("\u0308", "") for text in texts}
+    assert plain == {"ada", "koln"}
