@@ -44,6 +44,9 @@ NAMES = {
     "cocondenser": "coCondenser",
     "retromae": "RetroMAE",
     "realm": "REALM after ICT",
+    "labels-32": "32 labelled questions",
+    "labels-128": "128 labelled questions",
+    "labels-1000": "1,000 labelled questions",
 }
 SETS = {
     ("covidqa", "test"): "COVID-QA",

@@ -76,6 +76,9 @@ class Recorder:
             return
         start = time.process_time()
         retriever = ARMS[arm](bench) if arm in ARMS else None
+        if retriever is None and arm in ARMS:
+            say(f"{domain.name} {domain.split}: too few labelled dev queries for {arm}")
+            return
         minutes = (time.process_time() - start) / 60
         parts = {} if retriever is None else {"retriever": retriever, "index": index_of(bench, retriever, arm)}
         cloze = cloze_recall(bench, retriever, arm) if retriever and "chosen" in missing else {}
@@ -127,7 +130,7 @@ def main() -> None:
             blocks = own_stages()["chunk"](
                 corpus=(domain.corpus,), tokenizer=options.encoder, max_wordpieces=256, keep_passages=True, workers=1
             ).make(folder / "blocks")
-            bench = Bench(blocks, start, options.encoder, folder, seed)
+            bench = Bench(domain, blocks, start, options.encoder, folder, seed)
             if not seed:
                 recorder.measure(domain, bench, "bm25", "", ("bm25",))
             for arm in options.arms.split(","):

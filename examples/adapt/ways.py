@@ -4,6 +4,7 @@ Settings are the same on every domain; docs/results/adapt-recipe.md says what wa
 """
 
 import json
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ CONTRAST = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "warmup": 5, "optim
 KEPT = {
     **CONTRAST, "pairs": "crops", "distill_start": 2.0, "cloze_recall": 400, "cloze_every": 25, "keep": "gain",
 }  # fmt: skip
+LABELS = (32, 128, 1000)
 MASKED = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "length": 128}
 
 
@@ -66,6 +68,24 @@ class Domain:
     def qrels(self) -> Path:
         return self.folder / "qrels" / f"{self.split}.tsv"
 
+    def labels(self, count: int, seed: int, folder: Path) -> Path | None:
+        """Write the judgements of some dev queries, drawn by the seed; None where there are not so many.
+
+        Where judgements name pages, a page's first passage is the positive one.
+        """
+        dev = self.folder / "qrels" / "dev.tsv"
+        head, *lines = dev.read_text(encoding="utf-8").splitlines() if dev.exists() and self.split != "dev" else [""]
+        judged = dict.fromkeys(line.split("\t")[0] for line in lines)
+        if len(judged) < count:
+            return None
+        drawn = set(random.Random(seed).sample(sorted(judged), count))
+        kept = [line.split("\t") for line in lines if line.split("\t")[0] in drawn]
+        rows = [[query, f"{passage}#0" if self.pages else passage, *rest] for query, passage, *rest in kept]
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"labels-{count}-{seed}.tsv"
+        path.write_text("\n".join([head, *("\t".join(row) for row in rows), ""]), encoding="utf-8")
+        return path
+
 
 def _beir_of_squad(file: Path, folder: Path) -> Path:
     """Write a SQuAD file as a BEIR folder: each paragraph is a passage, and the one that a question is asked of is relevant."""
@@ -91,10 +111,11 @@ def _beir_of_squad(file: Path, folder: Path) -> Path:
 class Bench:
     """What an arm starts from on a domain.
 
-    blocks: The passages. start: The imported retriever. encoder: Its folder. folder: Where the domain's artifacts go. seed: Seed of
-    all training.
+    domain: What is measured on. blocks: Its passages. start: The imported retriever. encoder: Its folder. folder: Where the domain's
+    artifacts go. seed: Seed of all training.
     """
 
+    domain: Domain
     blocks: Artifact
     start: Artifact
     encoder: str
@@ -109,9 +130,23 @@ class Bench:
         return self.made(command, name, blocks=self.blocks, retriever=self.start, seed=self.seed, **settings)
 
 
+def _labelled(count: int) -> Callable[[Bench], Artifact | None]:
+    def arm(bench: Bench) -> Artifact | None:
+        """Supervised training on labelled dev queries; None where the domain has not so many."""
+        labels = bench.domain.labels(count, bench.seed, bench.folder)
+        if labels is None:
+            return None
+        return bench.made(
+            "dpr-finetune", f"labels-{count}", retriever=bench.start, passages=bench.domain.folder / "queries.jsonl",
+            qrels=labels, corpus=(bench.domain.corpus,), hard_negatives=0, seed=bench.seed, **CONTRAST,
+        )  # fmt: skip
+
+    return arm
+
+
 def _realm(bench: Bench) -> Artifact:
     """REALM after ICT, as RECIPE has it: reading practice, then sentences of rules, with the retriever at a rate of 5e-6."""
-    ict = ARMS["ict"](bench)
+    ict = bench.trained("ict-init", "ict", **CONTRAST)
     spans = bench.made("tag", "spans", blocks=bench.blocks, tagger="rules", workers=1)
     practice = {
         "head_init": "ridge",
@@ -150,7 +185,7 @@ def index_of(bench: Bench, retriever: Artifact, name: str) -> Artifact:
     return bench.made("build-index", f"index-{name}", embeddings=embeddings, type="exact")
 
 
-ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
+ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "encoder": lambda bench: bench.start,
     "ict": lambda bench: bench.trained("ict-init", "ict", **CONTRAST),
     "crops": lambda bench: bench.trained("ict-init", "crops", **CONTRAST, pairs="crops"),
@@ -165,5 +200,6 @@ ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
     ).part("retriever"),
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
     "realm": _realm,
+    **{f"labels-{count}": _labelled(count) for count in LABELS},
 }
-"""Arms by name. All but the encoder train on the passages of the domain alone."""
+"""Arms by name. They train on the passages of the domain alone; `labels-N` on N labelled dev queries."""

@@ -88,11 +88,27 @@ def test_a_domain_of_squads_layout_judges_the_paragraph_of_each_question(tmp_pat
     assert (pages.folder, pages.split, pages.pages) == (Path("/data/man"), "dev", True)
 
 
+def test_labels_are_drawn_by_the_seed_from_dev_queries(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    lines = ["query-id\tcorpus-id\tscore", *(f"q{n}\tpage{n}\t1" for n in range(9))]
+    (tmp_path / "qrels" / "dev.tsv").write_text("\n".join(lines) + "\n")
+    pages = run.Domain("man", tmp_path, pages=True)
+
+    def drawn(seed: int) -> list[str]:
+        return pages.labels(4, seed, tmp_path / "out").read_text().splitlines()
+
+    head, *rows = drawn(0)
+    assert head == lines[0] and len(rows) == 4 and all(row.split("\t")[1].endswith("#0") for row in rows)
+    assert {row.replace("#0", "") for row in rows} <= set(lines) and drawn(0) == [head, *rows] != drawn(1)
+    assert pages.labels(10, 0, tmp_path) is None
+    assert run.Domain("man", tmp_path, "dev").labels(4, 0, tmp_path) is None  # never those that are asked
+
+
 def test_what_the_results_have_is_not_measured_again(tmp_path):
     recorder = run.Recorder(tmp_path / "runs.jsonl")
     recorder.append(line("encoder", "dense", 0, [1.0]))
     again = run.Recorder(tmp_path / "runs.jsonl")
     domain = run.Domain("towns", tmp_path / "nothing-is-read")
-    bench = run.Bench(blocks=None, start=None, encoder="", folder=tmp_path, seed=0)
+    bench = run.Bench(domain=domain, blocks=None, start=None, encoder="", folder=tmp_path, seed=0)
     again.measure(domain, bench, "encoder", "mini", ("dense",))
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 1
