@@ -1,109 +1,250 @@
-"""Types of index side by side: time of build and refresh, memory, time of a search, recall at 8 and at 100.
+"""Types of index side by side: build, refresh, memory, search and recall, into docs/results/indexes.json and a page.
 
-    python benchmarks/indexes.py --rows 1000000 --folder /tmp/indexes
+    python benchmarks/indexes.py --rows 100000 1000000 --folder /tmp/indexes
+    python benchmarks/indexes.py --rows 10000000 --types exact int8 faiss --folder /tmp/indexes
 
-Synthetic vectors of 128 dimensions around centres. "refresh_s" builds an index of vectors that moved a little, with the first
-index as the one before, as a refresh during training does. The recall gate is a part of both.
-Times are CPU times of this process, so that other work on the machine does not count; with one thread they are those of a free core.
-"searched_mb" are the bytes that a search reads: the vectors, or the files beside them. Prints JSON lines.
+Synthetic vectors around centres. "Refresh" builds an index of the same vectors after each moved a little, with the first index as
+the one before, as a refresh during training does. Each build and each search is a process of its own with one thread, so its memory is
+its own. Times are CPU times: other work on the machine counts little. `--parts search` measures the searches of indexes again that
+`--keep` left in the folder. A measurement replaces the earlier one of its rows, type and part.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
+import shutil
+import statistics
+import sys
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import torch
+from bench import processor
 
 from realmctl.artifacts.arrays import ArrayAppender
 from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.index_type import open_index
+from realmctl.index.recall import RecallSample
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, open_vectors
 from realmctl.log import set_quiet
 
-DIMENSION, QUERIES, DRIFT = 128, 200, 0.05
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+DIMENSION, ROWS_PER_CENTRE, SPREAD, DRIFT = 128, 200, 0.6, 0.05
+QUERIES, BATCH, DEPTHS = 200, 32, (8, 100)
+TYPES = {
+    "exact": IndexSettings(type="exact"),
+    "int8": IndexSettings(type="int8"),
+    "faiss": IndexSettings(type="faiss", factory="IVF4096,PQ64"),
+    "hnsw": IndexSettings(type="hnsw"),
+}
+PARTS = ("build", "search")
 
 
-def write(folder: Path, rows: int, seed: int) -> None:
-    """Vectors around rows / 200 centres, each moved a little with `seed`: another seed is the same corpus after training."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng, moved = np.random.default_rng(0), np.random.default_rng(seed)
-    centres = rng.standard_normal((max(10, rows // 200), DIMENSION), np.float32)
-    file = ArrayAppender(folder / VECTORS_FILE, np.float32, DIMENSION)
-    for start in range(0, rows, ROWS_PER_CHUNK):
-        count = min(ROWS_PER_CHUNK, rows - start)
-        own = centres[rng.integers(len(centres), size=count)] + 0.6 * rng.standard_normal(
-            (count, DIMENSION), np.float32
-        )
-        file.append(own + DRIFT * moved.standard_normal((count, DIMENSION), np.float32))
-    file.close()
+@dataclass(frozen=True)
+class Measured:
+    """One part of one type of index over so many rows.
+
+    Attributes:
+        found: Numbers by name: `_s` CPU seconds, `_wall_s` wall seconds, `_ms` CPU milliseconds of a query, `_mib` MiB.
+        load: Load average of the machine when the part ended; one of it is this process.
+    """
+
+    rows: int
+    type: str
+    part: str
+    found: dict[str, float]
+    machine: str
+    load: float
+    date: str
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--folder", type=Path, required=True, help="where vectors and indexes are written")
-    parser.add_argument("--types", default="exact,int8,faiss,hnsw")
-    parser.add_argument("--factory", default="IVF4096,PQ64")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="leave them there")
+    parser.add_argument("--results", type=Path, default=RESULTS / "indexes.json")
+    parser.add_argument("--page", type=Path, default=RESULTS / "indexes.md")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    set_quiet(True)
-    write(given.folder / "before", given.rows, 1)
-    write(given.folder / "after", given.rows, 2)
-    vectors = open_vectors(given.folder / "after" / VECTORS_FILE)
+    for rows in given.rows:
+        folder = given.folder / str(rows)
+        if not (folder / "true.npy").is_file():
+            alone(prepare, folder, rows)
+        for kind in given.types:
+            for part in given.parts:
+                found = alone({"build": measure_build, "search": measure_search}[part], folder, kind)
+                load = round(os.getloadavg()[0], 1)
+                new = Measured(rows, kind, part, found, processor(), load, date.today().isoformat())
+                print(json.dumps(asdict(new)), flush=True)
+                keep(new, given.results, given.page)
+            if not given.keep:
+                shutil.rmtree(folder / kind)
+        if not given.keep:
+            shutil.rmtree(folder)
+
+
+def keep(new: Measured, results: Path, page: Path) -> None:
+    """Add a measurement to the results, in place of an earlier one of the same, and write the page."""
+    kept = read(results)
+    same = (new.rows, new.type, new.part)
+    kept = [each for each in kept if (each.rows, each.type, each.part) != same] + [new]
+    kept.sort(key=lambda each: (each.rows, list(TYPES).index(each.type), PARTS.index(each.part)))
+    results.write_text(json.dumps([asdict(each) for each in kept], indent=1) + "\n", encoding="utf-8")
+    page.write_text(page_of(kept), encoding="utf-8")
+
+
+def read(results: Path) -> list[Measured]:
+    """Return the measurements of a file; none where there is no file."""
+    return [Measured(**each) for each in json.loads(results.read_text("utf-8"))] if results.is_file() else []
+
+
+def alone(work: Callable[..., Any], *given: object) -> Any:
+    """Return what `work` returns in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
+
+
+def prepare(folder: Path, rows: int) -> None:
+    """Write the vectors before and after a training moved them, queries, and the rows nearest to them after."""
+    for name, seed in (("before", 1), ("after", 2)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        rng, moved = np.random.default_rng(0), np.random.default_rng(seed)
+        centres = rng.standard_normal((max(10, rows // ROWS_PER_CENTRE), DIMENSION), np.float32)
+        file = ArrayAppender(folder / name / VECTORS_FILE, np.float32, DIMENSION)
+        for start in range(0, rows, ROWS_PER_CHUNK):
+            count = min(ROWS_PER_CHUNK, rows - start)
+            own = centres[rng.integers(len(centres), size=count)]
+            own += SPREAD * rng.standard_normal((count, DIMENSION), np.float32)
+            file.append(own + DRIFT * moved.standard_normal((count, DIMENSION), np.float32))
+        file.close()
+    vectors = open_vectors(folder / "after" / VECTORS_FILE)
     noise = np.random.default_rng(3).standard_normal((QUERIES, DIMENSION), np.float32)
-    queries = vectors[:: len(vectors) // QUERIES][:QUERIES] + 0.4 * noise
-    true = ExactIndex(vectors).search(queries, 100)[1]
-    for kind in given.types.split(","):
-        settings = IndexSettings(type=kind, factory=given.factory if kind == "faiss" else None)
-        seconds = {}
-        for folder, former in (("before", None), ("after", given.folder / "before")):
-            start = time.process_time()
-            metrics = build(given.folder / folder, settings, former=former)
-            seconds[folder] = time.process_time() - start
-        beside = [
-            path for path in (given.folder / "after").iterdir() if path.name not in (VECTORS_FILE, "trained.faiss")
-        ]
-        size = sum(path.stat().st_size for path in beside)
-        index = open_index(given.folder / "after")
-        index.search(queries[:8], 8)
+    queries = vectors[:: rows // QUERIES][:QUERIES] + 0.4 * noise
+    np.save(folder / "queries.npy", queries)
+    np.save(folder / "true.npy", ExactIndex(vectors).search(queries, max(DEPTHS))[1])
+
+
+def measure_build(folder: Path, kind: str) -> dict[str, float]:
+    """Build the index before and after the vectors moved."""
+    set_quiet(True)
+    torch.set_num_threads(1)
+    gate = Clock()
+    for name in ("__init__", "measure"):  # the recall of an index is measured by these two
+        setattr(RecallSample, name, gate.timing(getattr(RecallSample, name)))
+    found, former = dict[str, float](), None
+    for name, folder_of in (("build", "before"), ("refresh", "after")):
+        own = folder / kind / folder_of
+        own.mkdir(parents=True, exist_ok=True)
+        (own / VECTORS_FILE).unlink(missing_ok=True)
+        (own / VECTORS_FILE).hardlink_to(folder / folder_of / VECTORS_FILE)
+        gate.seconds = 0.0
+        with Memory() as memory:
+            wall, start = time.perf_counter(), time.process_time()
+            metrics = build(own, TYPES[kind], former=former)
+            found[f"{name}_s"] = round(time.process_time() - start, 2)
+            found[f"{name}_wall_s"] = round(time.perf_counter() - wall, 2)
+        found[f"{name}_gate_s"] = round(gate.seconds, 2)
+        found |= {f"{name}_own_mib": memory.own, f"{name}_peak_mib": memory.peak}
+        former = own
+    files = [path for path in own.iterdir() if path.name != VECTORS_FILE]
+    found["files_mib"] = round(sum(path.stat().st_size for path in files) / 2**20, 1)
+    found["vectors_mib"] = round((own / VECTORS_FILE).stat().st_size / 2**20, 1)
+    return found | {name: metrics[name] for name in ("recall", "recall_k", "ef", "trained_before") if name in metrics}
+
+
+def measure_search(folder: Path, kind: str) -> dict[str, float]:
+    """Open the index of the moved vectors and search it."""
+    set_quiet(True)
+    torch.set_num_threads(1)
+    queries, true = np.load(folder / "queries.npy"), np.load(folder / "true.npy")
+    found = dict[str, float]()
+    with Memory() as memory:
         start = time.process_time()
-        found = index.search(queries, 100)[1]
-        batch = time.process_time() - start
-        start = time.process_time()
-        for query in queries[:50]:
-            index.search(query[None], 8)
-        single = (time.process_time() - start) / 50
-        recall = {
-            k: float(
-                np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(true.tolist(), found.tolist(), strict=True)])
-            )
-            for k in (8, 100)
-        }
-        print(
-            json.dumps(
-                {
-                    "type": kind,
-                    "rows": given.rows,
-                    "build_s": round(seconds["before"], 1),
-                    "refresh_s": round(seconds["after"], 1),
-                    "searched_mb": round((vectors.nbytes if kind == "exact" else size) / 1e6, 1),
-                    "one_query_ms": round(1000 * single, 2),
-                    "query_of_200_ms": round(1000 * batch / QUERIES, 2),
-                    "recall@8": round(recall[8], 4),
-                    "recall@100": round(recall[100], 4),
-                    "ef": metrics.get("ef"),
-                }
-            ),
-            flush=True,
-        )
-        for path in beside:
-            path.unlink()
+        index = open_index(folder / kind / "after")
+        found["open_s"] = round(time.process_time() - start, 3)
+        for depth in DEPTHS:
+            ids = index.search(queries, depth)[1]  # which also brings the files into the cache
+            shares = [len({*a} & {*b}) / depth for a, b in zip(true[:, :depth].tolist(), ids.tolist(), strict=True)]
+            found[f"recall@{depth}"] = round(statistics.mean(shares), 4)
+            for name, size in (("one", 1), ("batch", BATCH)):
+                seconds, walls = [], []
+                for first in range(0, BATCH if size == 1 else 5 * BATCH, size):
+                    wall, start = time.perf_counter(), time.process_time()
+                    index.search(queries[first : first + size], depth)
+                    seconds.append((time.process_time() - start) / size)
+                    walls.append((time.perf_counter() - wall) / size)
+                found[f"{name}@{depth}_ms"] = round(1000 * statistics.median(seconds), 3)
+                found[f"{name}@{depth}_wall_ms"] = round(1000 * statistics.median(walls), 3)
+    return found | {"search_own_mib": memory.own, "search_peak_mib": memory.peak}
+
+
+class Clock:
+    """CPU seconds of the functions that it times, each counted once where they call each other."""
+
+    def __init__(self) -> None:
+        self.seconds, self._running = 0.0, False
+
+    def timing(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `work`, whose time counts."""
+
+        def timed(*given: Any, **named: Any) -> Any:
+            if self._running:
+                return work(*given, **named)
+            start, self._running = time.process_time(), True
+            try:
+                return work(*given, **named)
+            finally:
+                self.seconds, self._running = self.seconds + time.process_time() - start, False
+
+        return timed
+
+
+class Memory:
+    """By how many MiB the process grows at its peak: `own` without the pages of mapped files, `peak` with them."""
+
+    def __enter__(self) -> Memory:
+        self._start = self._most = self._now()
+        self._done = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._done.set()
+        self._watch.join()
+        self.own, self.peak = (round(most - start) for most, start in zip(self._most, self._start, strict=True))
+
+    def _look(self) -> None:
+        while not self._done.wait(0.05):
+            self._most = tuple(max(pair) for pair in zip(self._most, self._now(), strict=True))
+
+    @staticmethod
+    def _now() -> tuple[float, ...]:
+        lines = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+        return tuple(int(lines[name].split()[0]) / 1024 for name in ("RssAnon", "VmRSS"))
+
+
+def page_of(measured: list[Measured]) -> str:
+    return ""
 
 
 if __name__ == "__main__":

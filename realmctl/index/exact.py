@@ -23,6 +23,8 @@ SCORES_AT_ONCE = 2**22
 """Scores computed at once on a CPU: 16 MB, so that they are still in the cache when the best are picked."""
 ROWS_AT_ONCE = 2**17
 """Most rows scored at once. Smaller chunks cost more calls: with 2**14, one query over a million rows took 1.7 times as long."""
+ROWS_CONVERTED = 2**13
+"""Most rows of float16 or int8 that become float32 at once, in memory that is used again."""
 GROUP = 32
 
 
@@ -62,7 +64,8 @@ class ExactIndex:
         scores_BK = queries_BD.new_empty((len(queries_BD), 0))
         ids_BK = torch.empty((len(queries_BD), 0), dtype=torch.int64, device=self._device)
         for start, chunk_CD in self._chunks(SCORES_AT_ONCE // len(queries_BD)):
-            scores, ids = best_columns(queries_BD @ chunk_CD.T, k)
+            floor_B1 = scores_BK[:, k - 1 :] if scores_BK.shape[1] == k else None
+            scores, ids = best_columns(queries_BD @ chunk_CD.T, k, floor_B1)
             both_scores = torch.cat([scores_BK, scores], dim=1)
             both_ids = torch.cat([ids_BK, ids + start], dim=1)
             # Ids rise from chunk to chunk and the sort is stable, so ties stay in the order of their ids.
@@ -72,9 +75,12 @@ class ExactIndex:
 
     def _chunks(self, rows: int) -> Iterator[tuple[int, Tensor]]:
         if self._device.type == "cpu":
-            rows = min(rows, ROWS_AT_ONCE)
+            whole = self._vectors.dtype == np.float32
+            rows = min(rows, ROWS_AT_ONCE if whole else ROWS_CONVERTED)
+            floats = torch.empty((0 if whole else min(rows, self.count), self.dimension))
             for start in range(0, self.count, rows):
-                yield start, torch.from_numpy(self._vectors[start : start + rows]).float()
+                chunk = torch.from_numpy(self._vectors[start : start + rows])
+                yield start, chunk if whole else floats[: len(chunk)].copy_(chunk)
             return
         if not self._resident:
             storage = torch.from_numpy(np.asarray(self._vectors)).to(self._device)
@@ -101,38 +107,49 @@ class ExactIndexType(IndexType):
         return MergedIndex(own, vectors)
 
 
-def best_columns(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def best_columns(scores_BC: Tensor, k: int, floor_B1: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return scores and columns of the k best of each row, by falling score, ties by rising column: both [B, min(k, C)].
+
+    With `floor_B1`, only scores above it are wanted. The answers then have fewer than k columns where no row has k of them.
 
     `torch.topk` is fast, but its choice among equal scores is arbitrary. So it returns one more than needed, and a row
     is sorted in full in the rare case that scores k and k + 1 are equal.
     """
     if k >= scores_BC.shape[1]:
         return scores_BC.sort(dim=1, descending=True, stable=True)
-    top_scores, top_ids = _top(scores_BC, k + 1)
+    top_scores, top_ids = _top(scores_BC, k + 1, floor_B1)
     ids = top_ids[:, :k].sort(dim=1).values
     scores, order = scores_BC.gather(1, ids).sort(dim=1, descending=True, stable=True)
     ids = ids.gather(1, order)
-    tied = (top_scores[:, k - 1] == top_scores[:, k]).nonzero().flatten()
-    if len(tied):
-        tied_scores, tied_ids = scores_BC[tied].sort(dim=1, descending=True, stable=True)
-        scores[tied], ids[tied] = tied_scores[:, :k], tied_ids[:, :k]
+    if top_scores.shape[1] > k:
+        equal = top_scores[:, k - 1] == top_scores[:, k]
+        tied = (equal if floor_B1 is None else equal & (top_scores[:, k] > floor_B1[:, 0])).nonzero().flatten()
+        if len(tied):
+            tied_scores, tied_ids = scores_BC[tied].sort(dim=1, descending=True, stable=True)
+            scores[tied], ids[tied] = tied_scores[:, :k], tied_ids[:, :k]
     return scores, ids
 
 
-def _top(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return `scores_BC.topk(k)`, faster for a small k.
+def _top(scores_BC: Tensor, k: int, floor_B1: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return `scores_BC.topk(k)`, faster for a small k; of the scores above the floor, as many columns as the fullest row has.
 
     For a small k, `topk` costs as much as the product that made the scores. The k best scores lie in the k groups of
-    columns with the highest maxima, so only these groups are searched.
+    columns with the highest maxima, and those above the floor in the groups whose maxima are, so only these groups are searched.
     """
     columns = scores_BC.shape[1]
-    if 2 * GROUP * k > columns:
+    if floor_B1 is None and 2 * GROUP * k > columns:
         return scores_BC.topk(k, dim=1)
     whole = columns - columns % GROUP
-    groups_BK = scores_BC[:, :whole].reshape(len(scores_BC), -1, GROUP).amax(2).topk(k, dim=1).indices
+    best_BG = scores_BC[:, :whole].reshape(len(scores_BC), -1, GROUP).amax(2)
+    groups = k if floor_B1 is None else min(k, int((best_BG > floor_B1).sum(1).max()))
+    if 2 * GROUP * groups > columns:
+        return scores_BC.topk(k, dim=1)
+    groups_BK = best_BG.topk(groups, dim=1).indices
     within = torch.arange(GROUP, device=scores_BC.device)
     rest = torch.arange(whole, columns, device=scores_BC.device).expand(len(scores_BC), -1)
     columns_BX = torch.cat([(groups_BK[:, :, None] * GROUP + within).flatten(1), rest], dim=1)
-    scores_BK, places_BK = scores_BC.gather(1, columns_BX).topk(k, dim=1)
+    found_BX = scores_BC.gather(1, columns_BX)
+    if floor_B1 is not None:
+        k = min(k, int((found_BX > floor_B1).sum(1).max()))
+    scores_BK, places_BK = found_BX.topk(k, dim=1)
     return scores_BK, columns_BX.gather(1, places_BK)

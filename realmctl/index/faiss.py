@@ -206,9 +206,18 @@ def _faiss() -> FaissLibrary:
 
 
 def _blank(settings: IndexSettings, dimension: int) -> FaissPart:
+    """Return the index that `--factory` describes, without rows and untrained.
+
+    Its codes are not ordered for polysemous search, which nothing here does: annealing the order takes most of the training's time.
+    """
     faiss = _faiss()
     try:
-        return faiss.index_factory(dimension, settings.factory, faiss.METRIC_INNER_PRODUCT)
+        inner = blank = faiss.index_factory(dimension, settings.factory, faiss.METRIC_INNER_PRODUCT)
+        while wrapped := getattr(inner, "index", None) or getattr(inner, "base_index", None):
+            inner = faiss.downcast_index(wrapped)
+        if hasattr(inner, "do_polysemous_training"):
+            inner.do_polysemous_training = False
+        return blank
     except RuntimeError as error:
         raise ConfigError(
             f"--factory {settings.factory}: faiss makes no index of inner products over {dimension} dimensions of it "

@@ -16,18 +16,38 @@ few_values = st.integers(-2, 2).map(float)
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), rows=st.integers(1, 40), chunk=st.integers(1, 12), k=st.integers(1, 50))
-def test_equals_brute_force_ties_and_chunks_included(data, rows, chunk, k):
+@given(
+    data=st.data(),
+    rows=st.integers(1, 40),
+    chunk=st.integers(1, 12),
+    k=st.integers(1, 50),
+    storage=st.sampled_from([np.float32, np.float16, np.int8]),
+)
+def test_equals_brute_force_ties_and_chunks_included(data, rows, chunk, k, storage):
     """Small integers make most scores tie, so the order of ids is tested at every chunk border."""
-    matrix = data.draw(arrays(np.float32, (rows, 3), elements=few_values))
+    matrix = data.draw(arrays(np.float32, (rows, 3), elements=few_values)).astype(storage)
     queries = data.draw(arrays(np.float32, (4, 3), elements=few_values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ROWS_AT_ONCE", chunk)
+        patch.setattr(exact, "ROWS_CONVERTED", chunk)
         scores, ids = ExactIndex(matrix).search(queries, k)
     wanted_scores, wanted_ids = brute_force(matrix, queries, k)
     assert (ids == wanted_ids).all()
     assert (scores == wanted_scores).all()
     assert (scores.dtype, ids.dtype) == (np.float32, np.int64)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_was_found_before_does_not_hide_what_is_better(seed, monkeypatch):
+    """Later chunks are searched above the k-th score so far: by narrow groups, by all columns, or not at all. Ties as before."""
+    random = np.random.default_rng(seed)
+    matrix = random.integers(-4, 9, (random.integers(20, 400), 2)).astype(np.float32)
+    queries, k = random.integers(-2, 3, (3, 2)).astype(np.float32), int(random.integers(1, 40))
+    monkeypatch.setattr(exact, "ROWS_AT_ONCE", int(random.integers(8, 60)))
+    monkeypatch.setattr(exact, "GROUP", int(random.integers(1, 5)))
+    scores, ids = ExactIndex(matrix).search(queries, k)
+    wanted_scores, wanted_ids = brute_force(matrix, queries, k)
+    assert (ids == wanted_ids).all() and (scores == wanted_scores).all()
 
 
 @settings(max_examples=100, deadline=None)

@@ -930,8 +930,8 @@ PLACES = [
             M(
                 "budget",
                 "one group too few is searched",
-                ".amax(2).topk(k, dim=1).indices",
-                ".amax(2).topk(max(1, k - 1), dim=1).indices",
+                "best_BG.topk(groups, dim=1).indices",
+                "best_BG.topk(max(1, groups - 1), dim=1).indices",
             ),
         ),
     ),
