@@ -228,7 +228,9 @@ class Memory:
         self._watch.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._done.set()
         self._watch.join()
         self.own, self.peak = (round(most - start) for most, start in zip(self._most, self._start, strict=True))

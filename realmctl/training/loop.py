@@ -14,7 +14,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Generic
 
@@ -146,7 +146,7 @@ class _Run(Generic[Part]):
         step = self._resume()
         self._check_disk()
         self.curves.begin(step, self.metrics)
-        with deferred() as stop, progress(self.settings.steps, self.what, "steps") as bar, closing(self.curves):
+        with deferred() as stop, progress(self.settings.steps, self.what, "steps") as bar, self.curves:
             bar.skip(step)
             with self.metrics.open("ab", buffering=0) as log:
                 while not self._is_finished(step):

@@ -2,6 +2,9 @@
 
 `metrics.jsonl` stays the truth; a tracker gets a copy. All are used without a network unless the user says otherwise:
 TensorBoard, trackio and MLflow write files here, and Weights & Biases is offline unless WANDB_MODE is set.
+
+A version that is being written knows the run that it has at a tracker (`.scratch/tracker`). So a training that continues goes on
+with its run, and another workspace, whose versions have the same names, gets runs of its own.
 """
 
 from __future__ import annotations
@@ -9,19 +12,26 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import sys
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from realmctl.artifacts import Writer
-from realmctl.errors import ConfigError, require_package
+from realmctl.artifacts.hashing import digest
+from realmctl.errors import ConfigError, as_realmctl_error, one_line, require_package
 from realmctl.execution import processes
+from realmctl.log import say
 
 EVENTS = "events.out.tfevents.*"
 PROJECT = "realmctl"
+NOT_IN_MLFLOW = re.compile(r"[^\w./ -]")
+"""What the name of a metric of MLflow does not have, such as the @ of recall@5."""
 Line = Mapping[str, Any]
 """A record of `metrics.jsonl`: `step`, numbers, and the names of `alarms`."""
 
@@ -38,8 +48,16 @@ class Tracker(ABC):
         """Add the record of a step."""
 
     @abstractmethod
-    def close(self) -> None:
+    def end(self, failed: bool) -> None:
         """Write what is left."""
+
+    def __enter__(self) -> Tracker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end(failed=kind is not None)
 
 
 class NoTracker(Tracker):
@@ -51,8 +69,43 @@ class NoTracker(Tracker):
     def add(self, line: Line) -> None:
         pass
 
-    def close(self) -> None:
+    def end(self, failed: bool) -> None:
         pass
+
+
+class Guarded(Tracker):
+    """A tracker whose package cannot harm the run: what it prints goes to stderr, and a record that it refuses is the last one it gets.
+
+    Trackers greet on stdout (trackio 0.43 prints eight lines), which is for the results of a command alone.
+    """
+
+    def __init__(self, tracker: Tracker, track: str) -> None:
+        self._tracker, self._track, self._works = tracker, track, True
+
+    def begin(self, step: int, metrics: Path) -> None:
+        """Raises ConfigError where the tracker cannot open a run."""
+        try:
+            with redirect_stdout(sys.stderr):
+                self._tracker.begin(step, metrics)
+        except Exception as error:
+            raise as_realmctl_error(error) or ConfigError(
+                f"--track {self._track} cannot open a run: {one_line(error)}. Leave --track out to train without it."
+            ) from error
+
+    def add(self, line: Line) -> None:
+        self._try(lambda: self._tracker.add(line))
+
+    def end(self, failed: bool) -> None:
+        self._try(lambda: self._tracker.end(failed))
+
+    def _try(self, work: Callable[[], None]) -> None:
+        if self._works:
+            try:
+                with redirect_stdout(sys.stderr):
+                    work()
+            except Exception as error:
+                self._works = False
+                say(f"--track {self._track}: {one_line(error)}. It gets no more records; metrics.jsonl has them all.")
 
 
 class TensorBoard(Tracker):
@@ -69,8 +122,8 @@ class TensorBoard(Tracker):
 
         empty = not list(self._folder.glob(EVENTS))
         self._writer = SummaryWriter(str(self._folder), purge_step=None if empty else step + 1, flush_secs=5)
-        for line in metrics.read_text(encoding="utf-8").splitlines() if empty else ():
-            self.add(json.loads(line))
+        if empty:
+            _add_all(self, metrics)
 
     def add(self, line: Line) -> None:
         for name, value in _numbers(line).items():
@@ -78,61 +131,85 @@ class TensorBoard(Tracker):
         if "alarms" in line:
             self._writer.add_text("alarms", ", ".join(line["alarms"]), line["step"])
 
-    def close(self) -> None:
+    def end(self, failed: bool) -> None:
         self._writer.close()
 
 
-class WandbCall(Tracker):
-    """Weights & Biases, and trackio, whose call is the same: init, log, finish. A run that continues goes on under its name."""
+class Wandb(Tracker):
+    """Weights & Biases, offline unless WANDB_MODE says otherwise. It ignores the steps that a run takes again.
 
-    def __init__(self, module: str, project: str, name: str, config: Mapping[str, Any]) -> None:
-        self._module, self._project, self._name, self._config = importlib.import_module(module), project, name, config
-        if module == "wandb":
-            os.environ.setdefault("WANDB_MODE", "offline")
-            os.environ.setdefault("WANDB_RUN_ID", name.replace("/", "-"))  # by which it knows the run that continues
+    WANDB_RUN_ID, which an agent of sweeps sets, goes before the id of our own in `known`.
+    """
+
+    def __init__(self, project: str, name: str, config: Mapping[str, Any], known: Path) -> None:
+        self._module, self._known = importlib.import_module("wandb"), known
+        self._given = {"project": project, "name": name, "config": dict(config)}
 
     def begin(self, step: int, metrics: Path) -> None:
-        with _print_on_stderr():
-            self._module.init(project=self._project, name=self._name, config=dict(self._config), resume="allow")
+        os.environ.setdefault("WANDB_MODE", "offline")
+        begun = self._known.exists()
+        if not begun:
+            self._known.write_text(uuid.uuid4().hex)
+        own = os.environ.get("WANDB_RUN_ID") or self._known.read_text()
+        self._module.init(**self._given, id=own, resume="allow")
+        if not begun:
+            _add_all(self, metrics)
 
     def add(self, line: Line) -> None:
-        alarms = {"alarms": ", ".join(line["alarms"])} if "alarms" in line else {}
-        with _print_on_stderr():
-            self._module.log({**_numbers(line), **alarms}, step=line["step"])
+        self._module.log({**_numbers(line), **_alarms(line)}, step=line["step"])
 
-    def close(self) -> None:
-        with _print_on_stderr():
-            self._module.finish()
+    def end(self, failed: bool) -> None:
+        self._module.finish(exit_code=int(failed))
+
+
+class Trackio(Tracker):
+    """trackio. A run has no id that a caller can choose: a run that continues is the last one with its name."""
+
+    def __init__(self, project: str, name: str, config: Mapping[str, Any], known: Path) -> None:
+        self._module, self._known = importlib.import_module("trackio"), known
+        self._given = {"project": project, "name": name, "config": dict(config)}
+
+    def begin(self, step: int, metrics: Path) -> None:
+        begun = self._known.exists()
+        self._module.init(**self._given, resume="allow" if begun else "never")
+        if not begun:
+            self._known.touch()
+            _add_all(self, metrics)
+
+    def add(self, line: Line) -> None:
+        self._module.log({**_numbers(line), **_alarms(line)}, step=line["step"])
+
+    def end(self, failed: bool) -> None:
+        self._module.finish()
 
 
 class Mlflow(Tracker):
     """MLflow, into the store that `uri` or MLFLOW_TRACKING_URI names, by default one in this folder. An alarm is a tag."""
 
-    def __init__(self, uri: str, name: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, uri: str, name: str, config: Mapping[str, Any], known: Path) -> None:
         self._module, self._uri, self._name, self._config = importlib.import_module("mlflow"), uri, name, config
+        self._known = known
 
     def begin(self, step: int, metrics: Path) -> None:
-        with _print_on_stderr():
-            if self._uri:
-                self._module.set_tracking_uri(self._uri)
-            self._module.set_experiment(PROJECT)
-            self._module.start_run(run_name=self._name)
-            self._module.log_params(dict(self._config))
+        if self._uri:
+            self._module.set_tracking_uri(self._uri)
+        self._module.set_experiment(PROJECT)
+        if self._known.exists():
+            self._module.start_run(run_id=self._known.read_text())
+            return
+        run = self._module.start_run(run_name=self._name)
+        self._known.write_text(run.info.run_id)
+        self._module.log_params(dict(self._config))
+        _add_all(self, metrics)
 
     def add(self, line: Line) -> None:
-        with _print_on_stderr():
-            self._module.log_metrics(_numbers(line), step=line["step"])
-            if "alarms" in line:
-                self._module.set_tag(f"alarms at step {line['step']}", ", ".join(line["alarms"]))
+        numbers = {NOT_IN_MLFLOW.sub("_", name): value for name, value in _numbers(line).items()}
+        self._module.log_metrics(numbers, step=line["step"])
+        if "alarms" in line:
+            self._module.set_tag(f"alarms at step {line['step']}", ", ".join(line["alarms"]))
 
-    def close(self) -> None:
-        with _print_on_stderr():
-            self._module.end_run()
-
-
-def _print_on_stderr() -> AbstractContextManager[object]:
-    """Trackers greet on stdout (trackio 0.43 prints eight lines), which is for the results of a command alone."""
-    return redirect_stdout(sys.stderr)
+    def end(self, failed: bool) -> None:
+        self._module.end_run("FAILED" if failed else "FINISHED")
 
 
 def check_tracker(track: str | None) -> None:
@@ -150,13 +227,28 @@ def tracker_of(track: str | None, what: str, out: Writer) -> Tracker:
     if track is None or not processes.is_first():
         return NoTracker()
     name, _, place = track.partition(":")
-    run = f"{what}/{out.path.name.removesuffix('.partial')}"
-    if name == "tensorboard":
-        return TensorBoard(Path(place) / run)
-    if name == "mlflow":
-        return Mlflow(place, run, out.origin.settings)
-    return WandbCall(name, place or PROJECT, run, out.origin.settings)
+    run, config = f"{what}/{out.path.name.removesuffix('.partial')}", out.origin.settings
+    known = out.scratch("tracker") / digest(track)
+    return Guarded(
+        {
+            "tensorboard": lambda: TensorBoard(Path(place) / run),
+            "mlflow": lambda: Mlflow(place, run, config, known),
+            "wandb": lambda: Wandb(place or PROJECT, run, config, known),
+            "trackio": lambda: Trackio(place or PROJECT, run, config, known),
+        }[name](),
+        track,
+    )
+
+
+def _add_all(tracker: Tracker, metrics: Path) -> None:
+    """Add the records of a run that the tracker does not know yet."""
+    for line in metrics.read_text(encoding="utf-8").splitlines():
+        tracker.add(json.loads(line))
 
 
 def _numbers(line: Line) -> dict[str, float]:
     return {name: value for name, value in line.items() if name not in ("step", "alarms")}
+
+
+def _alarms(line: Line) -> dict[str, str]:
+    return {"alarms": ", ".join(line["alarms"])} if "alarms" in line else {}

@@ -1,16 +1,18 @@
-"""Trackers: what TensorBoard's own reader finds in the event files is what metrics.jsonl has; stand-ins get the documented calls."""
+"""Trackers: what TensorBoard's own reader finds in the event files is what metrics.jsonl has; stand-ins
+with the signatures and rules of the other trackers get the same."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from realmctl.errors import ResourceError
+from realmctl.errors import ConfigError, ResourceError
 from realmctl.training.loop import train
 from realmctl.training.settings import TrainSettings
 from tests.training.test_loop import Parabola, lines, writer
@@ -81,48 +83,206 @@ class Alarmed(Parabola):
         return {"alarms": ["hub_block"]} if line["step"] == 2 else {}
 
 
-def stand_in(monkeypatch, name: str, functions: tuple[str, ...]) -> list:
-    """A module that remembers the calls of its functions, and greets on stdout as trackio does."""
-    calls: list = []
+@pytest.fixture
+def wandb(monkeypatch):
+    """wandb 0.28, as wandb/sdk/wandb_init.py and wandb_run.py have it: signatures, ids, and steps that must rise within a run."""
 
-    def remember(function: str):
-        return lambda *given, **named: print(function) or calls.append((function, *given, named))
+    class Fake(SimpleNamespace):
+        def init(
+            self, entity=None, project=None, dir=None, id=None, name=None, notes=None, tags=None, config=None,
+            config_exclude_keys=None, config_include_keys=None, allow_val_change=None, group=None, job_type=None, mode=None,
+            force=None, reinit=None, resume=None, resume_from=None, fork_from=None, save_code=None, tensorboard=None,
+            sync_tensorboard=None, monitor_gym=None, settings=None,
+        ):  # fmt: skip
+            print("wandb: Tracking run")
+            assert (
+                mode is None and os.environ["WANDB_MODE"] == "offline" and resume in ("allow", "never", "must", "auto")
+            )
+            assert id and not set(id) & set(":;,#?/'")
+            self.runs.setdefault((project, id), {"names": [], "config": config, "history": {}, "exit_codes": []})
+            self.run = self.runs[project, id]
+            self.run["names"].append(name)
 
-    monkeypatch.setitem(sys.modules, name, SimpleNamespace(**{each: remember(each) for each in functions}))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda wanted: object())
-    return calls
+        def log(self, data, step=None, commit=None):
+            if step >= max(self.run["history"], default=0):  # or else a warning, and the data are ignored
+                self.run["history"].setdefault(step, {}).update(data)
+
+        def finish(self, exit_code=None, quiet=None):
+            self.run["exit_codes"].append(exit_code)
+
+    return installed(monkeypatch, "wandb", Fake(runs={}))
 
 
-@pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_wandb_and_trackio_get_every_record_by_one_call(tmp_path, monkeypatch, capsys, name):
-    monkeypatch.setattr(os, "environ", dict(os.environ))
-    calls = stand_in(monkeypatch, name, ("init", "log", "finish"))
-    out = writer(tmp_path / "v1.partial")
-    train(Alarmed(), TrainSettings(steps=3, lr=0.1, warmup=0, track=f"{name}:mine"), out, "toy")
-    first, *logged_calls, last = calls
-    assert first == ("init", {"project": "mine", "name": "toy/v1", "config": out.origin.settings, "resume": "allow"})
-    assert last == ("finish", {})
-    told = [{**values, "step": named["step"]} for _, values, named in logged_calls]
-    assert told == [
-        line | ({"alarms": "hub_block"} if "alarms" in line else {}) for line in lines(tmp_path / "v1.partial")
-    ]
-    assert "init" not in capsys.readouterr().out
-    assert os.environ.get("WANDB_MODE") == ("offline" if name == "wandb" else None)
+@pytest.fixture
+def trackio(monkeypatch):
+    """trackio 0.43, as trackio/__init__.py has it: a run is found by its name, the latest of several."""
+
+    class Fake(SimpleNamespace):
+        def init(
+            self, project, name=None, group=None, space_id=None, server_url=None, space_storage=None, dataset_id=None,
+            bucket_id=None, config=None, resume="never", settings=None, private=None, embed=True, auto_log_gpu=None,
+            gpu_log_interval=10.0, auto_log_cpu=None, cpu_log_interval=10.0, webhook_url=None, webhook_min_level=None,
+        ):  # fmt: skip
+            print("* Trackio project initialized")
+            former = [run for run in self.runs.values() if (run["project"], run["names"][0]) == (project, name)]
+            if resume == "allow" and former:
+                self.run = former[-1]
+            else:
+                self.run = {"project": project, "names": [name], "config": config, "history": {}, "exit_codes": []}
+                self.runs[len(self.runs)] = self.run
+
+        def log(self, metrics, step=None):
+            self.run["history"].setdefault(step, {}).update(metrics)
+
+        def finish(self):
+            self.run["exit_codes"].append(None)
+
+    return installed(monkeypatch, "trackio", Fake(runs={}))
 
 
-def test_mlflow_gets_numbers_as_metrics_and_alarms_as_tags(tmp_path, monkeypatch, capsys):
-    functions = ("set_tracking_uri", "set_experiment", "start_run", "log_params", "log_metrics", "set_tag", "end_run")
-    calls = stand_in(monkeypatch, "mlflow", functions)
-    train(
-        Alarmed(),
-        TrainSettings(steps=3, lr=0.1, warmup=0, track="mlflow:sqlite:///x.db"),
-        writer(tmp_path / "v1"),
-        "toy",
+@pytest.fixture
+def mlflow(monkeypatch):
+    """MLflow 3, as mlflow/tracking/fluent.py and utils/validation.py have it: ids, statuses, names of metrics, one active run."""
+
+    class Fake(SimpleNamespace):
+        def set_tracking_uri(self, uri):
+            self.uri = uri
+
+        def set_experiment(self, experiment_name=None, experiment_id=None):
+            self.experiment = experiment_name
+
+        def start_run(
+            self, run_id=None, experiment_id=None, run_name=None, nested=False, parent_run_id=None, tags=None,
+            description=None, log_system_metrics=None,
+        ):  # fmt: skip
+            print("start_run")
+            assert self.active is None
+            if run_id is None:
+                run_id = f"{len(self.runs):032x}"
+                self.runs[run_id] = {"names": [run_name], "config": {}, "history": {}, "tags": {}}
+            elif run_id not in self.runs:
+                raise RuntimeError(f"Run '{run_id}' not found")  # an MlflowException
+            self.active = self.runs[run_id]
+            self.active["status"] = "RUNNING"
+            return SimpleNamespace(info=SimpleNamespace(run_id=run_id))
+
+        def log_params(self, params, synchronous=None, run_id=None):
+            assert all(self.active["config"].setdefault(name, value) == value for name, value in params.items())
+
+        def log_metrics(self, metrics, step=None, synchronous=None, run_id=None, timestamp=None):
+            if bad := [name for name in metrics if not re.fullmatch(r"[/\w.\- ]*", name)]:
+                raise RuntimeError(f"Invalid value {bad[0]!r} for parameter 'name'")  # an MlflowException
+            self.active["history"].setdefault(step, {}).update(metrics)
+
+        def set_tag(self, key, value, synchronous=None):
+            self.active["tags"][key] = value
+
+        def end_run(self, status="FINISHED"):
+            self.active["status"], self.active = status, None
+
+    return installed(monkeypatch, "mlflow", Fake(runs={}, active=None))
+
+
+def installed(monkeypatch, name, fake):
+    monkeypatch.setattr(
+        os, "environ", {key: value for key, value in os.environ.items() if not key.startswith("WANDB_")}
     )
-    assert calls[0] == ("set_tracking_uri", "sqlite:///x.db", {}) and calls[2] == ("start_run", {"run_name": "toy/v1"})
-    told = [{**call[1], "step": call[2]["step"]} for call in calls if call[0] == "log_metrics"]
-    assert told == [
-        {name: value for name, value in line.items() if name != "alarms"} for line in lines(tmp_path / "v1")
-    ]
-    assert "start_run" not in capsys.readouterr().out
-    assert ("set_tag", "alarms at step 2", "hub_block", {}) in calls and calls[-1] == ("end_run", {})
+    monkeypatch.setitem(sys.modules, name, fake)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda wanted: object())
+    return fake
+
+
+TRACKERS = ["wandb", "trackio", "mlflow"]
+
+
+def of(name, **options):
+    return TrainSettings(
+        **{"steps": 6, "lr": 0.1, "warmup": 0, "checkpoint_every": 2, "track": f"{name}:mine"} | options
+    )
+
+
+def records(folder):
+    return {
+        line["step"]: {name: value for name, value in line.items() if name not in ("step", "alarms")}
+        for line in lines(folder)
+    }
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_tracker_gets_every_record_and_the_settings(tmp_path, request, capsys, name):
+    fake, out = request.getfixturevalue(name), writer(tmp_path / "v1.partial")
+    train(Alarmed(), of(name), out, "toy")
+    [run] = fake.runs.values()
+    assert run["names"] == ["toy/v1"] and run["config"] == out.origin.settings
+    alarms = [values.pop("alarms") for values in run["history"].values() if "alarms" in values]
+    assert run["history"] == records(out.path)
+    assert (alarms or [*run["tags"].values()]) == ["hub_block"]
+    assert run.get("status") == "FINISHED" or run["exit_codes"] in ([0], [None])
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_a_training_that_continues_goes_on_with_its_run(tmp_path, request, name, from_the_start):
+    """It breaks in step 4, after the checkpoint of step 2; a tracker that comes later gets the records before."""
+    fake, out = request.getfixturevalue(name), writer(tmp_path / "v1.partial")
+    with pytest.raises(ZeroDivisionError):
+        train(Breaks(), of(name) if from_the_start else of(name, track=None), out, "toy")
+    for run in fake.runs.values():
+        assert run.get("status") == "FAILED" or run["exit_codes"] in ([1], [None])
+    train(Parabola(), of(name), out, "toy")
+    [run] = fake.runs.values()
+    assert run["history"] == records(out.path) and set(run["names"]) == {"toy/v1"}
+    assert run.get("status") == "FINISHED" or run["exit_codes"][-1] in (0, None)
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_versions_of_one_name_in_two_workspaces_are_two_runs(tmp_path, request, name):
+    fake = request.getfixturevalue(name)
+    for workspace in "ab":
+        (tmp_path / workspace).mkdir()
+        train(Parabola(), of(name), writer(tmp_path / workspace / "v1.partial"), "toy")
+    assert [run["names"] for run in fake.runs.values()] == [["toy/v1"]] * 2
+
+
+def test_another_store_gets_a_run_with_all_records(tmp_path, mlflow):
+    out = writer(tmp_path / "v1.partial")
+    with pytest.raises(ZeroDivisionError):
+        train(Breaks(), of("mlflow"), out, "toy")
+    mlflow.runs.clear()
+    train(Parabola(), of("mlflow", track="mlflow:other"), out, "toy")
+    [run] = mlflow.runs.values()
+    assert run["history"] == records(out.path) and mlflow.uri == "other"
+
+
+def test_the_run_of_a_sweep_is_the_one_that_its_agent_names(tmp_path, wandb):
+    os.environ["WANDB_RUN_ID"] = "sweep-7"
+    train(Parabola(), of("wandb"), writer(tmp_path / "v1.partial"), "toy")
+    assert [*wandb.runs] == [("mine", "sweep-7")]
+
+
+def test_mlflow_gets_names_that_it_takes(tmp_path, mlflow):
+    train(Recalls(), of("mlflow"), writer(tmp_path / "v1.partial"), "toy")
+    [run] = mlflow.runs.values()
+    assert run["history"][2]["recall_5"] == 0.5 and run["status"] == "FINISHED"
+
+
+class Recalls(Parabola):
+    def after_step(self, line):
+        return {"recall@5": 0.5}
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_tracker_that_fails_does_not_end_the_training(tmp_path, request, capsys, monkeypatch, name):
+    fake, out = request.getfixturevalue(name), writer(tmp_path / "v1.partial")
+    monkeypatch.setattr(fake, "log_metrics" if name == "mlflow" else "log", lambda *given, **named: 1 / 0)
+    train(Parabola(), of(name), out, "toy")
+    assert len(lines(out.path)) == 6 and capsys.readouterr().err.count("--track") == 1
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_tracker_that_opens_no_run_is_a_setting_to_change(tmp_path, request, monkeypatch, name):
+    fake = request.getfixturevalue(name)
+    monkeypatch.setattr(fake, "start_run" if name == "mlflow" else "init", lambda *given, **named: 1 / 0)
+    with pytest.raises(ConfigError, match=f"{name}:mine"):
+        train(Parabola(), of(name), writer(tmp_path / "v1.partial"), "toy")
