@@ -229,15 +229,16 @@ def tracker_of(track: str | None, what: str, out: Writer) -> Tracker:
     name, _, place = track.partition(":")
     run, config = f"{what}/{out.path.name.removesuffix('.partial')}", out.origin.settings
     known = out.scratch("tracker") / digest(track)
-    return Guarded(
-        {
-            "tensorboard": lambda: TensorBoard(Path(place) / run),
-            "mlflow": lambda: Mlflow(place, run, config, known),
-            "wandb": lambda: Wandb(place or PROJECT, run, config, known),
-            "trackio": lambda: Trackio(place or PROJECT, run, config, known),
-        }[name](),
-        track,
-    )
+    tracker: Tracker
+    if name == "tensorboard":
+        tracker = TensorBoard(Path(place) / run)
+    elif name == "mlflow":
+        tracker = Mlflow(place, run, config, known)
+    elif name == "wandb":
+        tracker = Wandb(place or PROJECT, run, config, known)
+    else:
+        tracker = Trackio(place or PROJECT, run, config, known)
+    return Guarded(tracker, track)
 
 
 def _add_all(tracker: Tracker, metrics: Path) -> None:
