@@ -5,7 +5,7 @@ It is fast enough for training. One query over a million blocks costs about 6 ms
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ ROWS_AT_ONCE = 2**17
 ROWS_CONVERTED = 2**13
 """Most rows of float16 or int8 that become float32 at once, in memory that is used again."""
 GROUP = 32
+Picking = Callable[[Tensor, int, Tensor | None], tuple[Tensor, Tensor, Tensor]]
 
 
 class ExactIndex:
@@ -60,18 +61,28 @@ class ExactIndex:
 
     @torch.inference_mode()
     def _search(self, queries_BD: Tensor, k: int) -> tuple[Scores, RowIds]:
+        """The answers to one batch of queries. Whether a tie made them arbitrary is read once, behind the last chunk: a GPU is not waited for before."""
         queries_BD = queries_BD.to(self._device)
+        scores_BK, ids_BK, tied_B1 = self._best(queries_BD, k, best_columns)
+        again = (tied_B1 == scores_BK[:, -1:]).any(1).nonzero().flatten()
+        if len(again):
+            scores_BK[again], ids_BK[again], _ = self._best(queries_BD[again], k, sorted_columns)
+        return scores_BK.cpu().numpy(), ids_BK.cpu().numpy()
+
+    def _best(self, queries_BD: Tensor, k: int, pick: Picking) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores and ids of the k best of all chunks, both [B, K], and the highest score at which `pick` chose among equals, [B, 1]."""
         scores_BK = queries_BD.new_empty((len(queries_BD), 0))
         ids_BK = torch.empty((len(queries_BD), 0), dtype=torch.int64, device=self._device)
+        tied_B1 = queries_BD.new_full((len(queries_BD), 1), -torch.inf)
         for start, chunk_CD in self._chunks(SCORES_AT_ONCE // len(queries_BD)):
-            floor_B1 = scores_BK[:, k - 1 :] if scores_BK.shape[1] == k else None
-            scores, ids = best_columns(queries_BD @ chunk_CD.T, k, floor_B1)
+            floor_B1 = scores_BK[:, k - 1 :] if self._device.type == "cpu" and scores_BK.shape[1] == k else None
+            scores, ids, tied = pick(queries_BD @ chunk_CD.T, k, floor_B1)
             both_scores = torch.cat([scores_BK, scores], dim=1)
             both_ids = torch.cat([ids_BK, ids + start], dim=1)
             # Ids rise from chunk to chunk and the sort is stable, so ties stay in the order of their ids.
             scores_BK, order = both_scores.sort(dim=1, descending=True, stable=True)
-            scores_BK, ids_BK = scores_BK[:, :k], both_ids.gather(1, order[:, :k])
-        return scores_BK.cpu().numpy(), ids_BK.cpu().numpy()
+            scores_BK, ids_BK, tied_B1 = scores_BK[:, :k], both_ids.gather(1, order[:, :k]), tied_B1.maximum(tied)
+        return scores_BK, ids_BK, tied_B1
 
     def _chunks(self, rows: int) -> Iterator[tuple[int, Tensor]]:
         if self._device.type == "cpu":
@@ -107,27 +118,32 @@ class ExactIndexType(IndexType):
         return MergedIndex(own, vectors)
 
 
-def best_columns(scores_BC: Tensor, k: int, floor_B1: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return scores and columns of the k best of each row, by falling score, ties by rising column: both [B, min(k, C)].
+def sorted_columns(scores_BC: Tensor, k: int, floor_B1: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """`best_columns` by a full sort: of equal scores the lowest columns are taken, so nothing is arbitrary."""
+    scores, ids = scores_BC.sort(dim=1, descending=True, stable=True)
+    return scores[:, :k], ids[:, :k], scores.new_full((len(scores), 1), -torch.inf)
 
-    With `floor_B1`, only scores above it are wanted. The answers then have fewer than k columns where no row has k of them.
 
-    `torch.topk` is fast, but its choice among equal scores is arbitrary. So it returns one more than needed, and a row
-    is sorted in full in the rare case that scores k and k + 1 are equal.
+def best_columns(scores_BC: Tensor, k: int, floor_B1: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores and columns of the k best of each row, by falling score, ties by rising column: both [B, min(k, C)].
+
+    With `floor_B1`, only scores above it are wanted. The answers then have fewer than k columns where no row has k of them. How many have is read from the
+    device, so this is for the CPU.
+
+    `torch.topk` is fast, but its choice among equal scores is arbitrary. So one more is looked for. The third tensor, [B, 1], is score k where
+    score k + 1 equals it, else -inf: of the columns with that score, others may have been taken.
     """
     if k >= scores_BC.shape[1]:
-        return scores_BC.sort(dim=1, descending=True, stable=True)
+        return sorted_columns(scores_BC, k)
     top_scores, top_ids = _top(scores_BC, k + 1, floor_B1)
     ids = top_ids[:, :k].sort(dim=1).values
     scores, order = scores_BC.gather(1, ids).sort(dim=1, descending=True, stable=True)
-    ids = ids.gather(1, order)
+    tied_B1 = scores.new_full((len(scores), 1), -torch.inf)
     if top_scores.shape[1] > k:
-        equal = top_scores[:, k - 1] == top_scores[:, k]
-        tied = (equal if floor_B1 is None else equal & (top_scores[:, k] > floor_B1[:, 0])).nonzero().flatten()
-        if len(tied):
-            tied_scores, tied_ids = scores_BC[tied].sort(dim=1, descending=True, stable=True)
-            scores[tied], ids[tied] = tied_scores[:, :k], tied_ids[:, :k]
-    return scores, ids
+        last_B1 = top_scores[:, k:]
+        equal = top_scores[:, k - 1 : k] == last_B1
+        tied_B1 = last_B1.where(equal if floor_B1 is None else equal & (last_B1 > floor_B1), -torch.inf)
+    return scores, ids.gather(1, order), tied_B1
 
 
 def _top(scores_BC: Tensor, k: int, floor_B1: Tensor | None) -> tuple[Tensor, Tensor]:

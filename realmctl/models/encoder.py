@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from realmctl.models.families.known import family_of, mlm_logits
 from realmctl.models.inputs import TokenBatch
+from realmctl.models.precision import to_device
 
 
 def hidden_states(base: PreTrainedModel, packed: TokenBatch) -> Tensor:
@@ -46,7 +47,7 @@ def states_at_places(base: PreTrainedModel, packed: TokenBatch, place_M: Tensor)
     position_BP = np.zeros((len(packed), count_B.max()), dtype=np.int64)  # unused places read [CLS]
     position_BP[row_M, rank_M] = position_M
     device = packed.ids_BL.device
-    row, rank, position = (torch.from_numpy(a).to(device, non_blocking=True) for a in (row_M, rank_M, position_BP))
+    row, rank, position = (to_device(torch.from_numpy(a), device) for a in (row_M, rank_M, position_BP))
     return states_at(base, packed, position)[row, rank]
 
 

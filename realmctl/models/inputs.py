@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from realmctl.models.precision import to_device
 from realmctl.spans.query import Query
 from realmctl.tokens.frame import AROUND_ONE, Frame
 from realmctl.tokens.tokenizer import Tokenizer
@@ -46,9 +47,9 @@ class TokenBatch:
     def to(self, device: torch.device | str) -> TokenBatch:
         """Return the same batch on another device."""
         return TokenBatch(
-            self.ids_BL.to(device, non_blocking=True),
-            self.mask_BL.to(device, non_blocking=True),
-            self.segments_BL.to(device, non_blocking=True),
+            to_device(self.ids_BL, device),
+            to_device(self.mask_BL, device),
+            to_device(self.segments_BL, device),
             self.mask_BL if self.mask_on_host is None else self.mask_on_host,
         )
 

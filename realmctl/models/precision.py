@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.execution import processes
@@ -37,6 +38,14 @@ def pick_device(name: str = "auto") -> torch.device:
             "device(s). Use cpu, or check the driver and CUDA_VISIBLE_DEVICES."
         )
     return device
+
+
+def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """Return the tensor on another device. The processor does not wait for a GPU, which copies out of page-locked memory."""
+    device = torch.device(device)
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def has_bf16(device: torch.device) -> bool:

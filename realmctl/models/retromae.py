@@ -77,8 +77,6 @@ def bag_of_words_loss(logits_BLV: Tensor, plain: TokenBatch, special_BL: Tensor)
     read_BL[:, 0] = False
     highest_BV = logits_BLV.float().masked_fill(~read_BL[:, :, None], -torch.inf).amax(1)
     text_BL = plain.mask_BL & ~special_BL
-    present_BV = torch.zeros_like(highest_BV, dtype=torch.bool)
-    row_T, position_T = text_BL.nonzero(as_tuple=True)
-    present_BV[row_T, plain.ids_BL[row_T, position_T]] = True
+    present_BV = torch.zeros_like(highest_BV).scatter_add(1, plain.ids_BL, text_BL.to(highest_BV.dtype)) > 0
     weight_BV = present_BV / text_BL.sum(1, keepdim=True).clamp(min=1)
     return -(weight_BV * highest_BV.log_softmax(1)).sum()

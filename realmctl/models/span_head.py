@@ -19,6 +19,7 @@ from realmctl.models.bert.files import load_bert, save_bert
 from realmctl.models.encoder import hidden_states
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import TokenBatch
+from realmctl.models.precision import to_device
 from realmctl.models.weights import load_into, load_tensors, save_tensors
 
 LOWEST = torch.finfo(torch.float32).min
@@ -91,7 +92,7 @@ class SpanReader(nn.Module):
         block_mask_BL: bool, True at the block's tokens. Spans that begin or end elsewhere score `LOWEST`.
         """
         table = span_table(block_mask_BL.shape[1], max_width)
-        start_S, end_S = (part.to(block_mask_BL.device, non_blocking=True) for part in table)
+        start_S, end_S = (to_device(part, block_mask_BL.device) for part in table)
         score_BS = self.head(hidden_states(self.bert, packed), max_width)
         valid_BS = block_mask_BL[:, start_S] & block_mask_BL[:, end_S]
         return score_BS.masked_fill(~valid_BS, LOWEST), table

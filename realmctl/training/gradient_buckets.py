@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from realmctl.models.precision import to_device
+
 BUCKET_BYTES = 8 * 2**20
 """Buckets of this size give the network work early; benchmarks/processes.md has the measurement."""
 
@@ -104,7 +106,7 @@ class GradientBuckets:
             gradient = self._parameters[number].grad
             present.append(float(gradient is not None))
             parts.append(torch.zeros_like(self._parameters[number]) if gradient is None else gradient)
-        counts = torch.tensor(present, dtype=parts[0].dtype).to(parts[0].device, non_blocking=True)
+        counts = to_device(torch.tensor(present, dtype=parts[0].dtype), parts[0].device)
         flat = torch.cat([*(part.detach().flatten() for part in parts), counts])
         self._sent.append((numbers, flat, dist.all_reduce(flat, group=self._group, async_op=True)))
 

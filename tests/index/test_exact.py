@@ -52,7 +52,7 @@ def test_what_was_found_before_does_not_hide_what_is_better(seed, monkeypatch):
 
 @settings(max_examples=100, deadline=None)
 @given(scores=arrays(np.float32, (3, 17), elements=few_values), k=st.integers(1, 20))
-def test_best_columns_takes_the_lowest_ids_of_a_tie(scores, k):
+def test_best_columns_takes_the_lowest_ids_and_says_where_it_may_not(scores, k):
     check_best_columns(scores, k)
 
 
@@ -74,10 +74,13 @@ def test_the_best_column_is_found_wherever_it_stands(best):
 
 
 def check_best_columns(scores, k):
-    found, columns = best_columns(torch.from_numpy(scores), k)
-    wanted = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    assert (columns.numpy() == wanted).all()
-    assert (found.numpy() == np.take_along_axis(scores, wanted, axis=1)).all()
+    found, columns, tied = (part.numpy() for part in best_columns(torch.from_numpy(scores), k))
+    order = np.argsort(-scores, axis=1, kind="stable")
+    wanted, falling = order[:, :k], np.take_along_axis(scores, order, axis=1)
+    assert (found == falling[:, :k]).all() and (found == np.take_along_axis(scores, columns, axis=1)).all()
+    equal = falling[:, k - 1 : k] == falling[:, k : k + 1] if k < scores.shape[1] else np.zeros((len(scores), 1), bool)
+    assert (tied == np.where(equal, falling[:, k - 1 : k] if equal.any() else 0, -np.inf)).all()
+    assert ((columns == wanted) | (found == tied)).all(), "only of the columns with the last score may others be taken"
 
 
 def test_more_queries_than_at_once(monkeypatch):

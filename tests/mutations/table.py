@@ -926,7 +926,7 @@ PLACES = [
                 "rest = torch.arange(whole, columns, device=scores_BC.device)",
                 "rest = torch.arange(min(whole + 1, columns), columns, device=scores_BC.device)",
             ),
-            M("formula", "of equal scores any is taken", "if len(tied):", "if False:"),
+            M("formula", "of equal scores any is taken", "if len(again):", "if False:"),
             M(
                 "budget",
                 "one group too few is searched",

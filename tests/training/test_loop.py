@@ -12,7 +12,7 @@ from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError, ResourceError
 from realmctl.models.optimizer import bert_lr
 from realmctl.training.loop import seed_of, train, trained_weights
-from realmctl.training.objective import SelfContained
+from realmctl.training.objective import SelfContained, StepSums
 from realmctl.training.settings import TrainSettings
 
 
@@ -286,3 +286,14 @@ def test_a_short_run_is_not_all_warm_up():
     assert [TrainSettings(steps=steps).warmup_steps for steps in (1, 8, 10, 150, 1000, 5000, 10**6)] == [
         0, 0, 1, 15, 100, 500, 10_000,
     ]  # fmt: skip
+
+
+def test_sums_are_those_of_floats_added_in_order():
+    sums = StepSums()
+    assert not sums.learned and sums.read() == (None, {})
+    values = [torch.tensor(0.1), torch.tensor(0.2), torch.tensor(0.3)]
+    for value in values:
+        sums.add(value, {"a": (value, 2), "b": (torch.tensor(3), torch.tensor(4))})
+    sums.add(None, {"a": (1.5, 1)})
+    total = float(values[0]) + float(values[1]) + float(values[2])
+    assert sums.learned and sums.read() == (total, {"a": (total + 1.5, 7.0), "b": (9.0, 12.0)})

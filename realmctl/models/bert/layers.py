@@ -24,7 +24,7 @@ from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSe
 from realmctl.models.bert.dense_layers import linear
 from realmctl.models.families.known import family
 from realmctl.models.inputs import TokenBatch
-from realmctl.models.precision import full_precision
+from realmctl.models.precision import full_precision, to_device
 
 _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -66,12 +66,12 @@ class TokenLayout:
         device = self.mask_BL.device
         rounded = device.type == "cpu" and torch.is_autocast_enabled("cpu")
         self.filler = -len(row_T) % _BF16_MULTIPLE if rounded else 0
-        self.order_B, self.place_B = (each.to(device, non_blocking=True) for each in (order_B, place_B))
-        self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[place_B, None].to(device, non_blocking=True)
+        self.order_B, self.place_B = (to_device(each, device) for each in (order_B, place_B))
+        self.first_B1 = to_device((lengths_B.cumsum(0) - lengths_B)[place_B, None], device)
         token_T = order_B[row_T] * mask_BL.shape[1] + position_T
         if self.filler:
             token_T = torch.cat([token_T, token_T[:1].expand(self.filler)])
-        self.token_T = token_T.to(device, non_blocking=True)
+        self.token_T = to_device(token_T, device)
 
     def pack(self, padded_BLX: Tensor) -> Tensor:
         """Drop the padding: [B, L, ...] to [T, ...], then filler tokens."""

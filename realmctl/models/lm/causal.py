@@ -30,6 +30,7 @@ from realmctl.models.lm.reading import (
     in_groups,
     targets_first,
 )
+from realmctl.models.precision import to_device
 from realmctl.spans.query import HiddenText
 
 TOKENS_AT_ONCE = 1 << 14
@@ -130,7 +131,7 @@ class CausalReader(LmReader):
                 part_RM = self._after(past, mask_PL, place_of, [rows[number] for number in numbers])
                 found.append(F.pad(part_RM, (0, width - part_RM.shape[1])))
                 order += numbers
-        return torch.cat(found)[torch.tensor(order).argsort().to(self._device)]
+        return torch.cat(found)[to_device(torch.tensor(order).argsort(), self._device)]
 
     def _kept_states(self, prefixes: Sequence[tuple[int, ...]]) -> tuple[States, Tensor]:
         """What `_states` gives. Those of earlier calls are not computed again, as long as they are kept."""
@@ -155,11 +156,11 @@ class CausalReader(LmReader):
             return torch.stack([F.pad(tensor, (0, 0, length - tensor.shape[1], 0)) for tensor in own])
 
         _, mask_PL = self.model.padded(prefixes, left=True)
-        return [(stacked(layer, 0), stacked(layer, 1)) for layer in range(layers)], mask_PL.to(self._device)
+        return [(stacked(layer, 0), stacked(layer, 1)) for layer in range(layers)], to_device(mask_PL, self._device)
 
     def _states(self, prefixes: Sequence[tuple[int, ...]]) -> tuple[States, Tensor]:
         """Keys and values of each layer for texts that stand first, and a mask of their tokens, int64 [P, L]."""
-        ids_PL, mask_PL = (tensor.to(self._device) for tensor in self.model.padded(prefixes, left=True))
+        ids_PL, mask_PL = (to_device(tensor, self._device) for tensor in self.model.padded(prefixes, left=True))
         if not ids_PL.shape[1]:
             return [], mask_PL
         cache = DynamicCache()
@@ -183,8 +184,8 @@ class CausalReader(LmReader):
         """log p of the targets of rows whose blocks have these keys and values, [R, M]."""
         start = self.model.special.start
         suffixes = [((start, *row.block)[-1], *row.source, *row.target) for row in rows]
-        ids_RS, own_RS = (tensor.to(self._device) for tensor in self.model.padded(suffixes, left=True))
-        place_R = torch.tensor([place_of[row.block] for row in rows], device=self._device)
+        ids_RS, own_RS = (to_device(tensor, self._device) for tensor in self.model.padded(suffixes, left=True))
+        place_R = to_device(torch.tensor([place_of[row.block] for row in rows]), self._device)
         cache = DynamicCache()
         for number, (keys, values) in enumerate(past):
             cache.update(keys[place_R], values[place_R], number)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from realmctl.models.inputs import TokenSequence
+from realmctl.models.precision import to_device
 
 IGNORED = -100
 """The label of positions that do not count, in transformers and in PyTorch."""
@@ -49,9 +50,7 @@ class SourceTargetBatch:
 
     def to(self, device: torch.device) -> SourceTargetBatch:
         """Return the same batch on another device."""
-        return SourceTargetBatch(
-            *(part.to(device, non_blocking=True) for part in (self.ids_BL, self.mask_BL, self.label_BL))
-        )
+        return SourceTargetBatch(*(to_device(part, device) for part in (self.ids_BL, self.mask_BL, self.label_BL)))
 
 
 class LanguageModel(nn.Module):

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from realmctl.errors import ConfigError
 from realmctl.models.lm.model import LanguageModel
 from realmctl.models.lm.prompts import BlockPrompt
+from realmctl.models.precision import to_device
 from realmctl.spans.query import HiddenText
 
 LOGITS_AT_ONCE = 1 << 28
@@ -122,7 +123,7 @@ class LmReader(nn.Module, ABC):
             for place in places
         ]
         log_prob_RM = self.rows_log_prob(rows)
-        count_B = torch.tensor([len(target) for _, target in pairs], device=log_prob_RM.device)
+        count_B = to_device(torch.tensor([len(target) for _, target in pairs]), log_prob_RM.device)
         hidden_BM = torch.arange(log_prob_RM.shape[1], device=log_prob_RM.device) < count_B[:, None]
         return log_prob_RM.view(*place_BN.shape, -1), hidden_BM
 
@@ -171,11 +172,11 @@ def in_groups(
         part_RM = log_prob([rows[place] for place in group])
         found.append(nn.functional.pad(part_RM, (0, width - part_RM.shape[1])))
         places += group
-    return torch.cat(found)[torch.from_numpy(np.argsort(places)).to(found[0].device)]
+    return torch.cat(found)[to_device(torch.from_numpy(np.argsort(places)), found[0].device)]
 
 
 def targets_first(log_prob_RL: Tensor, first_R: Sequence[int], rows: Sequence[Row]) -> Tensor:
     """Return [R, M] whose row r begins at place first_R[r] of log_prob_RL."""
     width = max(len(row.target) for row in rows)
     place_RM = torch.tensor(first_R)[:, None] + torch.arange(width)
-    return log_prob_RL.gather(1, place_RM.clamp(max=log_prob_RL.shape[1] - 1).to(log_prob_RL.device))
+    return log_prob_RL.gather(1, to_device(place_RM.clamp(max=log_prob_RL.shape[1] - 1), log_prob_RL.device))

@@ -21,7 +21,7 @@ from realmctl.artifacts.description import QA_MODEL, describe_qa_model
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import InputError
 from realmctl.models.inputs import block_token_mask
-from realmctl.models.precision import autocast
+from realmctl.models.precision import autocast, to_device
 from realmctl.models.span_head import LOWEST, SpanReader, within_block
 from realmctl.models.weights import require_finite_scores
 from realmctl.questions.answers import answer_spans
@@ -141,7 +141,7 @@ class ExtractiveAnswerer(Answerer):
         require_finite_scores(score_BS, self.qa_model)
         if self.by_block:
             score_BS = within_block(score_BS)
-        first_BS, last_BS = (ends_S[None] - start_B[:, None] for ends_S in (first_S, last_S))
+        first_BS, last_BS = (to_device(ends_S, device) - start_B[:, None] for ends_S in (first_S, last_S))
         return score_BS, first_BS, last_BS
 
     @torch.inference_mode()

@@ -21,6 +21,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.retrieval.embedding.embedding import embed_questions
@@ -93,7 +94,7 @@ class DenseSearcher(Searcher):
         query_QD = self.retriever.embed_queries(
             self.retriever.pack_queries(self.collator, tokens, self.retriever.longest_question).to(self.device)
         )
-        block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device, non_blocking=True)
+        block_QKD = to_device(torch.from_numpy(self.index.vectors(rows_QK)), self.device)
         return self.retriever.score(query_QD, block_QKD)
 
     def save(self, out: Writer) -> None:

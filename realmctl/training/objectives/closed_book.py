@@ -21,6 +21,7 @@ from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.precision import to_device
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
 from realmctl.spans.query import hide_answer
@@ -72,7 +73,7 @@ class ClosedBookObjective(SelfContained):
         batch, questions_in_batch = part
         device = next(self.reader.parameters()).device
         hidden_BM, position_BM, target_BM = (
-            tensor.to(device, non_blocking=True) for tensor in (batch.hidden_BM, batch.position_BM, batch.target_BM)
+            to_device(tensor, device) for tensor in (batch.hidden_BM, batch.position_BM, batch.target_BM)
         )
         log_prob_BM = self.reader.mlm_log_prob(batch.packed.to(device), position_BM, target_BM, 1)[:, 0]
         log_prob_BM = log_prob_BM.masked_fill(~hidden_BM, 0.0)

@@ -23,7 +23,7 @@ from realmctl.log import say, warn
 from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator, QueryBatch
-from realmctl.models.precision import seed_everything
+from realmctl.models.precision import seed_everything, to_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.layout import InputLayout
 from realmctl.models.towers.sentence_tower import SentenceTower
@@ -104,8 +104,8 @@ class CondenserObjective(SelfContained):
         if part.cached is not None:
             part.cached.restore_random_state(device)
         late_BLH, head_BLH = self.model(part.batch.packed.to(device))
-        positions = part.batch.place_M.to(device, non_blocking=True)
-        targets = part.batch.target_M.to(device, non_blocking=True)
+        positions = to_device(part.batch.place_M, device)
+        targets = to_device(part.batch.target_M, device)
         scale, count = 1 / max(1, part.masks_in_batch), len(targets)
         head_loss = masked_loss(self.model.mlm, head_BLH, positions, targets)
         sums: dict[str, tuple[float | Tensor, float]] = {"head_loss": (head_loss.detach(), float(count))}

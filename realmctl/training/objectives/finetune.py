@@ -30,6 +30,7 @@ from realmctl.execution import processes
 from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import TokenBatch, block_token_mask
 from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.precision import to_device
 from realmctl.models.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.answers import find_answer_tokens
@@ -191,7 +192,7 @@ class FinetuneObjective(SelfContained):
         retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = self._spans(part, device)
         found_Q, readable_Q = part.correct_QK.any(1), correct_QRS.flatten(1).any(1)  # on the CPU
-        correct_QK, correct_QRS = (tensor.to(device, non_blocking=True) for tensor in (part.correct_QK, correct_QRS))
+        correct_QK, correct_QRS = (to_device(tensor, device) for tensor in (part.correct_QK, correct_QRS))
         read_QR = retrieval_QK[:, : span_QRS.shape[1]]
         total_QRS = span_QRS + read_QR[:, :, None]
         teaches_Q = readable_Q
@@ -210,7 +211,7 @@ class FinetuneObjective(SelfContained):
 
     def _spans(self, part: FinetuneMicroBatch, device: torch.device) -> tuple[Tensor, Tensor]:
         """Span scores [Q, R, S], normalised within each block for the paper's objective, and on the CPU whether each span is an answer."""
-        joint, start = part.joint.to(device), part.block_start.to(device, non_blocking=True)
+        joint, start = part.joint.to(device), to_device(part.block_start, device)
         score_BS, (first_S, last_S) = self.reader.span_scores(
             joint, block_token_mask(joint, start), self.settings.span_width
         )

@@ -24,6 +24,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softmax
+from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
@@ -203,9 +204,9 @@ class InBatchContrast(SelfContained, ABC):
             mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool)
             mask_BC[withheld_B, target_B[withheld_B]] = False
             target_B = target_B.masked_fill(withheld_B, len(block_CD))
-            mask_BC = mask_BC.to(block_CD.device, non_blocking=True)
+            mask_BC = to_device(mask_BC, block_CD.device)
         score_BC = in_batch_scores(query_BD, torch.cat([block_CD, null_ND]), mask_BC)
-        loss, accuracy = in_batch_softmax(score_BC, target_B.to(block_CD.device, non_blocking=True))
+        loss, accuracy = in_batch_softmax(score_BC, to_device(target_B, block_CD.device))
         if start_BC is not None:
             if mask_BC is not None:
                 start_BC = start_BC.masked_fill(~mask_BC, torch.finfo(torch.float32).min)

@@ -26,6 +26,7 @@ from realmctl.models.encoder import states_at_places
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.precision import to_device
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
@@ -121,6 +122,6 @@ class MlmObjective(SelfContained):
         device = next(self.mlm.parameters()).device
         state_MH = states_at_places(self.mlm.base_model, batch.packed.to(device), batch.place_M)
         logits_MV = mlm_logits(self.mlm, state_MH).float()
-        target_M = target_M.to(device, non_blocking=True)
+        target_M = to_device(target_M, device)
         loss = F.cross_entropy(logits_MV, target_M, reduction="sum") / hidden
         return loss, {"accuracy": ((logits_MV.argmax(1) == target_M).sum(), len(target_M))}

@@ -36,7 +36,7 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import distillation, retrieval_utility, scaled, sequence_marginal, token_marginal
-from realmctl.models.precision import autocast, pick_device
+from realmctl.models.precision import autocast, pick_device, to_device
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
@@ -232,7 +232,7 @@ class PretrainObjective:
 
         Candidate 0 of these tensors is the null document, also where the objective has none.
         """
-        present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(self._device, non_blocking=True)
+        present_BN = to_device(torch.from_numpy(part.rows_BN != ABSENT), self._device)
         score_BN = self._scores(part)  # f(x, z)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.settings.reader_is_trained):
             log_prob_BNM, hidden_BM = self.reader.read(part.asked, part.rows_BN)  # log p(y_m|z,x)
@@ -267,7 +267,7 @@ class PretrainObjective:
         packed = self.retriever.pack_blocks(self.collator, *titles_and_bodies(self.corpus, distinct_C))
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
         query_BD = self.retriever.embed_queries(part.asked.packed.to(self._device))
-        places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device, non_blocking=True)
+        places = to_device(torch.from_numpy(place_BN.reshape(part.rows_BN.shape)), self._device)
         return self.retriever.score(query_BD, block_CD[places])
 
     @torch.no_grad()

@@ -22,7 +22,7 @@ from realmctl.execution import processes
 from realmctl.models.encoder import masked_loss
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch, TokenBatch
-from realmctl.models.precision import seed_everything
+from realmctl.models.precision import seed_everything, to_device
 from realmctl.models.retromae import RetroMae, bag_of_words_loss
 from realmctl.spans.query import Query
 from realmctl.tokens.frame import AROUND_ONE
@@ -117,10 +117,10 @@ class RetroMaeObjective(SelfContained):
         """Return the micro-batch's share of the loss, and the metrics."""
         device, mlm = next(self.model.parameters()).device, self.model.mlm
         masked, plain = part.masked.packed.to(device), part.plain.to(device)
-        last_BLH, decoded_BLH = self.model(masked, plain, part.visible_BLL.to(device, non_blocking=True))
+        last_BLH, decoded_BLH = self.model(masked, plain, to_device(part.visible_BLL, device))
 
         def places(place: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-            return place.to(device, non_blocking=True), target.to(device, non_blocking=True)
+            return to_device(place, device), to_device(target, device)
 
         decoder_loss = masked_loss(mlm, decoded_BLH, *places(part.place_T, part.target_T))
         encoder_loss = masked_loss(mlm, last_BLH, *places(part.masked.place_M, part.masked.target_M))
@@ -131,9 +131,8 @@ class RetroMaeObjective(SelfContained):
         }
         if self.settings.bag_of_words:
             collator = self.examples.collator
-            special = torch.tensor(sorted(collator.frame.ids), device=plain.ids_BL.device)
-            special_BL = torch.isin(plain.ids_BL, special)
-            words_loss = bag_of_words_loss(mlm_logits(mlm, last_BLH), plain, special_BL)
+            special_BL = torch.isin(part.plain.ids_BL, torch.tensor(sorted(collator.frame.ids)))
+            words_loss = bag_of_words_loss(mlm_logits(mlm, last_BLH), plain, to_device(special_BL, device))
             loss = loss + self.settings.bag_of_words * words_loss / part.rows_in_batch
             sums["bag_of_words_loss"] = (words_loss.detach(), float(len(plain)))
         return loss, sums

@@ -14,6 +14,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.precision import to_device
 from realmctl.models.reader import Reader
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.spans.query import Query
@@ -58,7 +59,7 @@ class MaskedReader(PretrainReader):
         _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
         joint = self.collator.joint(queries, bodies, self.query_length, self.block_length)
         position_BM, target_BM, hidden_BM = (
-            tensor.to(device, non_blocking=True) for tensor in (asked.position_BM, asked.target_BM, asked.hidden_BM)
+            to_device(tensor, device) for tensor in (asked.position_BM, asked.target_BM, asked.hidden_BM)
         )
         return self.module.mlm_log_prob(joint.to(device), position_BM, target_BM, count), hidden_BM
 
