@@ -104,7 +104,9 @@ def choose(named: Mapping[str, Named]) -> dict[str, Artifact | None]:
         options = {name: [*_older(first[name], named[name])] if name in free else [first[name]] for name in order}
         found = _search(order, options, named, {})
         if found is None and clash in ("blocks", "retriever"):
-            raise MismatchError(_none_fits(first, named))
+            raise MismatchError(
+                f"{_why(first, named)} No other versions fit each other either. Or name versions that do."
+            )
         if found is not None:
             chosen = {**first, **found}
             _tell(first, chosen, named)
@@ -267,10 +269,6 @@ def _tell(first: Mapping[str, _Candidate], chosen: Mapping[str, _Candidate], nam
         else:
             say(f"taking {candidate.path}, not {first[name].path}{f': {why}' if why else ', which does not fit'}")
             why = None
-
-
-def _none_fits(first: Mapping[str, _Candidate], named: Mapping[str, Named]) -> str:
-    return f"{_why(first, named)} No other versions fit each other either. Or name versions that do."
 
 
 def _why(first: Mapping[str, _Candidate], named: Mapping[str, Named]) -> str:

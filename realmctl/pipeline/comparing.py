@@ -123,7 +123,7 @@ def compare(
     for stage in dict.fromkeys(manifest.stage for _, manifest in runs):
         own = [(name, manifest) for name, manifest in runs if manifest.stage == stage]
         varying = differences([manifest for _, manifest in own], known)
-        columns = tuple(name for name in varying if not _is_seed(name))
+        columns = tuple(name for name in varying if name.rpartition(".")[2] != "seed")
         grouped: dict[str, list[int]] = {}
         for place in range(len(own)):
             grouped.setdefault(repr([varying[name][place] for name in columns]), []).append(place)
@@ -187,10 +187,6 @@ def _label(manifest: Manifest, name: str, known: Known) -> str | None:
     digest = ",".join(str(each)[:8] for each in ([content] if isinstance(content, str) else content))
     files = ",".join(file.name for file in manifest.sources.get(name, ()))
     return f"{files} {digest}" if files else digest
-
-
-def _is_seed(name: str) -> bool:
-    return name.rpartition(".")[2] == "seed"
 
 
 def _numbers(manifests: Sequence[Manifest], patterns: Sequence[str]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from realmctl.errors import ConfigError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.pipeline.choosing import Named, beside, choose
-from realmctl.pipeline.fields import Role, flag_of, roles
+from realmctl.pipeline.fields import flag_of, roles
 from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.settings import Settings
@@ -130,7 +130,10 @@ class Stage(Settings):
 
     def origin(self) -> Origin:
         """Return what the artifact is made from. This reads all sources to hash them."""
-        settings = {name: _plain(value) for name, value in self._fields_with_role("setting").items()}
+        settings = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self._fields_with_role("setting").items()
+        }
         literals = {name: role.literals for name, role in roles(type(self)).items()}
         sources = self._fields_with_role("source")
         digests = {name: digest_of(value, literals[name]) for name, value in sources.items()}
@@ -157,12 +160,9 @@ class Stage(Settings):
             model = values.get(role.instead_of) if role.instead_of else None
             if values[name] is None and model is not None and not (role.replaced_by and role.replaced_by(values)):
                 named[name] = Named(beside(values["blocks"], "index"), role.kinds, flag_of(name), (role.instead_of,))
-            elif values[name] is not None or not self._may_be_none(name):
+            elif values[name] is not None or getattr(type(self), name, dataclasses.MISSING) is not None:
                 named[name] = Named(values[name], role.kinds, flag_of(name))
         return named
-
-    def _may_be_none(self, name: str) -> bool:
-        return getattr(type(self), name, dataclasses.MISSING) is None
 
     def _fields_with_role(self, role: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name, its in roles(type(self)).items() if its.name == role}
@@ -172,7 +172,7 @@ class Stage(Settings):
         """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
         with temporary_folder() as spool:
             changes = {
-                name: localise(value, role.literals, role.hub, _label(name, role), spool)
+                name: localise(value, role.literals, role.hub, name if role.positional else flag_of(name), spool)
                 for name, role in roles(type(self)).items()
                 if role.name == "source" and (value := getattr(self, name)) is not None
             }
@@ -227,11 +227,3 @@ class Stage(Settings):
             return self.run(out)
 
         return write_version(writer, write, self.inputs().values())
-
-
-def _label(name: str, role: Role) -> str:
-    return name if role.positional else flag_of(name)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

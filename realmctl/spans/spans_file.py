@@ -45,15 +45,13 @@ class SpansWriter:
         """Append a sentence. `uid` is that of its block."""
         row = self._sentences.count
         for span, (first, stop) in zip(sentence.spans, sentence.token_spans, strict=True):
-            self._spans.append([(row, first, stop, self._label_id(span.label))])
+            label = self._label_ids.setdefault(span.label, len(self._label_ids))
+            self._spans.append([(row, first, stop, label)])
         self._sentences.write(sentence.record())
         self._tokens.append(sentence.tokens)
         self._end += len(sentence.tokens)
         self._offsets.append([self._end])
         self._uids.append([uid])
-
-    def _label_id(self, label: str) -> int:
-        return self._label_ids.setdefault(label, len(self._label_ids))
 
     def __enter__(self) -> SpansWriter:
         return self

@@ -276,16 +276,14 @@ class _Run(Generic[Part]):
         seed_everything(seed_of(self.settings.seed, step, *others))  # after a refresh, which draws random numbers too
         with autocast(self.device, self.settings.precision):
             parts = self.objective.draw(step)
-        sums, rate = self._gradients(parts), self._rate(step)
+        sums = self._gradients(parts)
+        rate = bert_lr(step, self.settings.steps, self.settings.warmup_steps, self.settings.lr_at(step))
         learned = data_parallel.anyone(sums.learned)
         norm = self._update(rate) if learned else 0.0
         total_loss, means = _joined(data_parallel.exchange(sums.read()))
         if not (math.isfinite(norm) and math.isfinite(total_loss or 0.0)):
             raise self._diverged(step, f"the {'loss' if math.isfinite(norm) else 'gradient'} is not finite")
         return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
-
-    def _rate(self, step: int) -> float:
-        return bert_lr(step, self.settings.steps, self.settings.warmup_steps, self.settings.lr_at(step))
 
     def _gradients(self, parts: Sequence[Part]) -> StepSums:
         """Back-propagate every micro-batch of this process. Returns its losses and metrics.

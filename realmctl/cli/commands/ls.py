@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +45,8 @@ def ls(
         for version in versions
     ]
     value = {"folder": str(folder), "artifacts": listed}
-    print_result(value, json, lambda _: catalogue_text.listing_text(folder, versions, headlines, _shown(varying)))
+    told = {path: {name: shown(value) for name, value in values.items()} for path, values in varying.items()}
+    print_result(value, json, lambda _: catalogue_text.listing_text(folder, versions, headlines, told))
 
 
 def _varying(versions: Sequence[catalogue.Version], known: Known) -> dict[Path, dict[str, Any]]:
@@ -60,10 +61,6 @@ def _varying(versions: Sequence[catalogue.Version], known: Known) -> dict[Path, 
         for place, version in enumerate(group):
             found[version.path] = {name: values[place] for name, values in columns.items()}
     return found
-
-
-def _shown(varying: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, str]]:
-    return {path: {name: shown(value) for name, value in values.items()} for path, values in varying.items()}
 
 
 def _headline(version: catalogue.Version) -> str:

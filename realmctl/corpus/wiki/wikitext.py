@@ -65,7 +65,7 @@ def prose(wikitext: str, site: Namespaces = ENGLISH_WIKIPEDIA) -> tuple[str, tup
     text = render_templates(without_reference_sections(text))
     text = ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)).replace("&nbsp;", " ")
     text, targets = replace_links(text, site)
-    text = "\n".join(paragraphs(ENTITY.sub(_entity, _untagged(text))))
+    text = "\n".join(paragraphs(ENTITY.sub(lambda entity: _unescaped(entity[0]), _untagged(text))))
     if "\u200c" in text or "\u200d" in text:
         text = IDLE_JOINER.sub("", text)
     return _resolved(tidy(text), targets)
@@ -151,10 +151,6 @@ def _possessive(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 300) : match.start()].rpartition("\n")[2]
     runs = QUOTES.findall(before)
     return "'" if len(runs) % 2 and len(runs[-1]) == 2 else ""
-
-
-def _entity(match: re.Match[str]) -> str:
-    return _unescaped(match[0])
 
 
 @lru_cache(maxsize=4096)
