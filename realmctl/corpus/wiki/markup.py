@@ -7,8 +7,9 @@ only the marks are dropped. The elements are those of mediawiki.org/wiki/Help:Fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from realmctl.corpus.wiki.names import ELEMENTS_WITHOUT_PROSE
 from realmctl.corpus.wiki.templates import render
@@ -89,8 +90,9 @@ class _Open:
     pieces: list[str] = field(default_factory=list)
 
 
-def render_templates(text: str) -> str:
-    """Replace templates by the words that they show, and drop tables. An unclosed one loses its first line."""
+def render_templates(text: str, language: str = "") -> str:
+    """Replace templates by the words that they show on the Wikipedia of a language, and drop tables. An unclosed one loses its first line."""
+    shown = partial(render, language=language)
     stack = [_Open("", 0)]
     waiting = {"{{": 0, "{|": 0}
     done = 0
@@ -98,12 +100,12 @@ def render_templates(text: str) -> str:
         start, token = match.start(), match[0]
         stack[-1].pieces.append(text[done:start])
         if (leaf := match[1]) is not None:
-            stack[-1].pieces.append(render(leaf, text, start, match.end()))
+            stack[-1].pieces.append(shown(leaf, text, start, match.end()))
         elif token == "{{" or (token == "{|" and (start == done or _begins_line(text, start))):
             stack.append(_Open(token, start))
             waiting[token] += 1
         elif token in CLOSES and waiting[CLOSES[token]]:
-            _shut(stack, waiting, CLOSES[token], text, match.end())
+            _shut(stack, waiting, CLOSES[token], text, match.end(), shown)
         done = match.end()
     stack[-1].pieces.append(text[done:])
     return "".join(stack[0].pieces) + "".join("".join(unclosed.pieces).partition("\n")[2] for unclosed in stack[1:])
@@ -125,7 +127,14 @@ def _braces(text: str) -> Iterator[re.Match[str]]:
         place = match.end()
 
 
-def _shut(stack: list[_Open], waiting: dict[str, int], token: str, text: str, end: int) -> None:
+def _shut(
+    stack: list[_Open],
+    waiting: dict[str, int],
+    token: str,
+    text: str,
+    end: int,
+    shown: Callable[[str, str, int, int], str],
+) -> None:
     """Close the innermost `token`, and with it everything that was opened inside it and not closed."""
     inside: list[list[str]] = []
     while True:
@@ -136,7 +145,7 @@ def _shut(stack: list[_Open], waiting: dict[str, int], token: str, text: str, en
             break
     if token == "{{" and len(stack) <= MAX_RENDERED_DEPTH:
         content = "".join(piece for pieces in reversed(inside) for piece in pieces)
-        stack[-1].pieces.append(render(content, text, top.start, end))
+        stack[-1].pieces.append(shown(content, text, top.start, end))
     elif token == "{|":
         stack[-1].pieces.append("\n")
 

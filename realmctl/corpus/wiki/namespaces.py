@@ -25,17 +25,19 @@ OTHER_PROJECTS = words("""
 
 @dataclass(frozen=True)
 class Namespaces:
-    """The names of a site's namespaces, in lower case.
+    """The names of a site's namespaces, in lower case, and its language.
 
     Attributes:
         hidden: a link to such a page is dropped with its content (files, categories).
         elsewhere: the label of such a link stays, but its target is no article (other projects, users, portals).
         variants: the variants of Chinese whose words are chosen where a page has several, the likeliest first. Empty for another language.
+        language: the code, such as fr, for templates. Empty where it is not known.
     """
 
     hidden: frozenset[str] = ENGLISH
     elsewhere: frozenset[str] = OTHER_PROJECTS
     variants: tuple[str, ...] = ()
+    language: str = ""
 
 
 def normalized(name: str) -> str:
@@ -56,7 +58,7 @@ def namespaces(own: Mapping[str, int], language: str = "", variants: tuple[str, 
     stated = [names for codes, names in known if language.lower() in codes]
     for names in stated or [names for _, names in known if not files.isdisjoint(names)]:
         hidden |= names
-    return Namespaces(ENGLISH | hidden, (OTHER_PROJECTS | elsewhere) - hidden, variants)
+    return Namespaces(ENGLISH | hidden, (OTHER_PROJECTS | elsewhere) - hidden, variants, language.lower())
 
 
 def _names_of_languages() -> Iterator[tuple[list[str], set[str]]]:

@@ -30,15 +30,19 @@ MONTHS = [
 ]
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
     return frozenset(" ".join(name.split()).lower() for name in text.split(","))
 
 
-def _first(a: Arguments) -> str:
+def nothing(a: Arguments) -> str:
+    return ""
+
+
+def first(a: Arguments) -> str:
     return a[0] or a.get("text", "content", "quote")
 
 
-def _second(a: Arguments) -> str:
+def second(a: Arguments) -> str:
     return a[1]
 
 
@@ -46,7 +50,7 @@ def _last(a: Arguments) -> str:
     return next(filter(None, reversed(a.args)), "")
 
 
-def _joined(separator: str) -> TemplateRule:
+def joined(separator: str) -> TemplateRule:
     return lambda a: separator.join(filter(None, a.args))
 
 
@@ -54,9 +58,9 @@ def _fixed(text: str) -> TemplateRule:
     return lambda a: text
 
 
-def _around(before: str, after: str = "", alone: str = "") -> TemplateRule:
+def around(before: str, after: str = "", alone: str = "") -> TemplateRule:
     """Return the rule that shows the first argument between two texts, or `alone` if there is none."""
-    return lambda a: f"{before}{_first(a)}{after}" if _first(a) else alone
+    return lambda a: f"{before}{first(a)}{after}" if first(a) else alone
 
 
 # dates
@@ -248,7 +252,7 @@ def _authors(a: Arguments) -> str:
 
 
 def _stocks(exchange: str) -> TemplateRule:
-    return _around(f"{exchange}: ")
+    return around(f"{exchange}: ")
 
 
 def _airport(a: Arguments) -> str:
@@ -276,7 +280,7 @@ def _converted_money(sign: str) -> TemplateRule:
 
 
 def _linked_quote(a: Arguments) -> str:
-    return f'"{_first(a)}"'
+    return f'"{first(a)}"'
 
 
 def _sic(a: Arguments) -> str:
@@ -357,7 +361,7 @@ def _court_case(a: Arguments) -> str:
 
 
 def _named(names: str, rule: TemplateRule) -> dict[str, TemplateRule]:
-    return dict.fromkeys(_words(names), rule)
+    return dict.fromkeys(words(names), rule)
 
 
 FIRST = """
@@ -560,8 +564,8 @@ STOCKS = {
 }
 
 RULES: dict[str, TemplateRule] = {
-    **_named(FIRST, _first),
-    **_named(SECOND, _second),
+    **_named(FIRST, first),
+    **_named(SECOND, second),
     **_named("script, transl, transliteration, xlit, tlit, langnf, color, colour", _last),
     # numbers
     **_named("convert, cvt, conv", quantities.convert),
@@ -570,17 +574,17 @@ RULES: dict[str, TemplateRule] = {
     **_named("frac, fraction, fract, sfrac, tfrac", quantities.fraction),
     **_named("±, +-, +/-, pm, plusminus, plus or minus", quantities.plus_minus),
     **_named("e, esp, x10^, ×10^", quantities.power_of_ten),
-    **_named("10^", _around("10^")),
+    **_named("10^", around("10^")),
     **_named("railgauge, track gauge", quantities.gauge),
     **_named("height, weight", quantities.height),
     **_named("pow, power", lambda a: f"{a[0]}^{a[1]}"),
     **_named("sup, superscript", _marked("sup")),
     **_named("sub, subscript", _marked("sub")),
     **_named("su", _index_and_power),
-    **_named("radic, sqrt", _around("√")),
-    **_named("abs, mabs", _around("&#124;", "&#124;")),
+    **_named("radic, sqrt", around("√")),
+    **_named("abs, mabs", around("&#124;", "&#124;")),
     **_named("ordinal, nth, ord", _ordinal),
-    **_named("no., numero, №", _around("No. ", alone="No.")),
+    **_named("no., numero, №", around("No. ", alone="No.")),
     **_named("pop density", quantities.population_density),
     **_named("percentage", quantities.percentage),
     **_named("roman, roman numerals, rn", _roman),
@@ -599,19 +603,19 @@ RULES: dict[str, TemplateRule] = {
         "start date, start date and age, startdate, end date, enddate, end date and age, film date, dts, date table sorting",
         _date,
     ),
-    **_named("birth year and age, birth-year and age, death year and age, bya, dya", _first),
+    **_named("birth year and age, birth-year and age, death year and age, bya, dya", first),
     **_named("date, iso date", _iso_date),
     **_named("start and end dates, start and end date", _start_and_end),
     **_named("oldstyledate, old style date, oldstyledatedy, oldstyledateny", _old_style_date),
     **_named("circa, c., ca., ca", _circa),
-    **_named("b.", _around("b. ")),
-    **_named("d.", _around("d. ")),
+    **_named("b.", around("b. ")),
+    **_named("d.", around("d. ")),
     **_named("floruit, fl., fl", _years("fl.")),
     **_named("reign, r.", _years("r.")),
     **_named("as of, asof", _as_of),
     **_named("nhly, nbay, nhl year", _season),
     **_named("age, age in years", _age),
-    **_named("ad", _around("AD ", alone="AD")),
+    **_named("ad", around("AD ", alone="AD")),
     # languages
     **_named("langx", lambda a: _with_meaning(a, 1)),
     **_named("lang-rus", _russian),
@@ -619,16 +623,16 @@ RULES: dict[str, TemplateRule] = {
     **_named("korean, ko-hhrm", _labelled(KOREAN)),
     **_named("nihongo, nihongo krt", _foreign),
     **_named("nihongo3", _foreign_third),
-    **_named("nihongo2", _first),
-    **_named("linktext", _joined("")),
-    **_named("verse translation", _first),
-    **_named("angbr, angle bracket, angle brackets, angbr ipa, grapheme", _around("⟨", "⟩")),
-    **_named("bracket, brackets, square bracket", _around("&#91;", "&#93;")),
+    **_named("nihongo2", first),
+    **_named("linktext", joined("")),
+    **_named("verse translation", first),
+    **_named("angbr, angle bracket, angle brackets, angbr ipa, grapheme", around("⟨", "⟩")),
+    **_named("bracket, brackets, square bracket", around("&#91;", "&#93;")),
     # names
     **_named("ill, interlanguage link, interlanguage link multi, illm", _link),
     **_named("sortname", _english_title),
     **_named("ship", _ship),
-    **{name: partial(_ship, prefix=name.upper()) for name in _words(PREFIXES_OF_SHIPS)},
+    **{name: partial(_ship, prefix=name.upper()) for name in words(PREFIXES_OF_SHIPS)},
     **{name.lower(): partial(_ship, prefix=name) for name in ("HSwMS", "HNoMS", "HNLMS")},
     **_named("smu, sm u-boat", partial(_ship, prefix="SM")),
     **_named("gs, german submarine", partial(_ship, prefix="German submarine")),
@@ -638,20 +642,20 @@ RULES: dict[str, TemplateRule] = {
     **_named("cite quran, qref, quran-usc", _quran),
     **_named("harvtxt, harvcoltxt", _authors),
     **_named("airport codes", _airport),
-    **_named("rws", _around("", " railway station")),
-    **_named("station", _around("", " station")),
+    **_named("rws", around("", " railway station")),
+    **_named("station", around("", " station")),
     **_named("us patent", lambda a: f"U.S. Patent {quantities.grouped(a[0])}"),
     **_named("ussc", _court_case),
     **_named("usc, uscode", lambda a: f"{a[0]} U.S.C. § {a[1]}"),
     **_named("uspl", lambda a: f"Pub. L. {a[0]}–{a[1]}"),
-    **_named("mpl, mp", _joined("")),
-    **_named("isbn", _around("ISBN ")),
-    **_named("oclc", _around("OCLC ")),
-    **_named("issn", _around("ISSN ")),
-    **{name: _stocks(exchange) for exchange, names in STOCKS.items() for name in _words(names)},
+    **_named("mpl, mp", joined("")),
+    **_named("isbn", around("ISBN ")),
+    **_named("oclc", around("OCLC ")),
+    **_named("issn", around("ISSN ")),
+    **{name: _stocks(exchange) for exchange, names in STOCKS.items() for name in words(names)},
     # money
     **{name: _money(sign) for name, sign in CURRENCIES.items()},
-    **{name: _around("", f" {unit}") for name, unit in CROWNS.items()},
+    **{name: around("", f" {unit}") for name, unit in CROWNS.items()},
     **_named("inrconvert", _converted_money("₹")),
     **_named("gbpconvert", _converted_money("£")),
     **_named("usdconvert", _converted_money("US$")),
@@ -660,23 +664,23 @@ RULES: dict[str, TemplateRule] = {
     **_named("cadconvert", _converted_money("C$")),
     **_named("nokconvert", lambda a: f"{_converted_money('')(a)} kr".strip()),
     # chemistry, music and lists
-    **_named("chem, chem2", _joined("")),
+    **_named("chem, chem2", joined("")),
     **_named("simplenuclide, simplenuclide2, nuclide, nuclide2", lambda a: f"{a[0]}-{a[1]}" if a[1] else a[0]),
     **_named("ordered list, bulleted list, unordered list", lambda a: "".join(f"\n* {item}" for item in a.args) + "\n"),
     **_named("music", _music),
-    **_named("hlist, unbulleted list, ubl, ublist, enum, cslist, blist", _joined(", ")),
+    **_named("hlist, unbulleted list, ubl, ublist, enum, cslist, blist", joined(", ")),
     # quotations and signs
     **_named('"', _linked_quote),
-    **_named("qi, tq", _around('"', '"')),
-    **_named("rquote", _second),
+    **_named("qi, tq", around('"', '"')),
+    **_named("rquote", second),
     **_named("sic", _sic),
-    **{name: _fixed(f" {sign} ") for sign, names in SPACED_SIGNS.items() for name in _words(names)},
-    **{name: _fixed(sign) for sign, names in SIGNS.items() for name in _words(names)},
+    **{name: _fixed(f" {sign} ") for sign, names in SPACED_SIGNS.items() for name in words(names)},
+    **{name: _fixed(sign) for sign, names in SIGNS.items() for name in words(names)},
 }
 BY_PREFIX: dict[str, TemplateRule] = {"lang-": language_word, "script/": _last, "convert/": quantities.convert}
 """Families of templates, such as {{lang-de}} for each language."""
 
-SILENT = _words("""
+SILENT = words("""
     citation needed, cn, fact, citation-needed, needs citation, unreferenced inline, unsourced inline, clarify,
     clarification needed, clarifyme, clarify me, what, huh, vague, specify, explain, elucidate, expand inline,
     which, which?, who, who?, whom, whom?, by whom, by whom?, according to whom, according to whom?, attribution

@@ -1,13 +1,22 @@
-"""Templates: what `{{name|argument|key=value}}` shows in the running text. The rules stand in template_rules.py."""
+"""Templates: what `{{name|argument|key=value}}` shows in the running text. The rules stand in template_rules.py, those of other languages than English in template_rules_by_language.py."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from realmctl.corpus.wiki.arguments import Arguments, arguments
+from realmctl.corpus.wiki.arguments import arguments
 from realmctl.corpus.wiki.namespaces import LANGUAGES
-from realmctl.corpus.wiki.template_rules import BY_PREFIX, RULES, SILENT, SILENT_PREFIXES, SILENT_SUFFIXES, TemplateRule
+from realmctl.corpus.wiki.template_rules import (
+    BY_PREFIX,
+    RULES,
+    SILENT,
+    SILENT_PREFIXES,
+    SILENT_SUFFIXES,
+    TemplateRule,
+    nothing,
+)
+from realmctl.corpus.wiki.template_rules_by_language import RULES_BY_LANGUAGE, RULES_BY_PATTERN
 
 MAX_NAME_CHARS = 255
 """Longest title in MediaWiki, so what is longer is no name of a template."""
@@ -19,42 +28,45 @@ SETTING = re.compile(r"[a-z]?|yes|no|none|on|off|left|right|center|\d+px", re.IG
 """A positional argument that is no word for a reader, where a template is unknown."""
 
 
-def render(content: str, text: str, start: int, end: int) -> str:
+def render(content: str, text: str, start: int, end: int, language: str = "") -> str:
     """Return the words that `{{content}}` shows, as wikitext, or "" for a template without words.
 
     Args:
         content: the name and the arguments.
         text: the page, where the template stands from `start` to `end`. Of an unknown template the positional arguments
             stay where a number or a name may be meant (`_words_of_unknown`).
+        language: the code of the Wikipedia, whose own rules come first.
     """
     name, _, rest = content.partition("|")
     if ":" in name:
         function, _, value = name.partition(":")
         function = function.strip().lower()
         if function == "template":
-            return render(content.partition(":")[2], text, start, end)
+            return render(content.partition(":")[2], text, start, end, language)
         return value.strip() if function in FUNCTIONS else ""
-    rule = _rule(name) if len(name) <= MAX_NAME_CHARS else _nothing
-    if rule is _nothing or (rule is None and "\n" in content):
+    rule = _rule(name, language) if len(name) <= MAX_NAME_CHARS else nothing
+    if rule is nothing or (rule is None and "\n" in content):
         return ""
     return rule(arguments(rest)) if rule else _words_of_unknown(rest, text, start, end)
 
 
 @lru_cache(maxsize=4096)
-def _rule(written: str) -> TemplateRule | None:
+def _rule(written: str, language: str) -> TemplateRule | None:
     """Return the rule of a template by its name as written, or None for an unknown one."""
-    name = written.replace("_", " ").strip().lower()
+    shown = written.replace("_", " ").strip()
+    name = shown.lower()
+    if rule := RULES_BY_LANGUAGE.get(language, {}).get(name):
+        return rule
+    for pattern, made in RULES_BY_PATTERN.get(language, ()):
+        if match := pattern.fullmatch(shown):
+            return made(match)
     if rule := RULES.get(name):
         return rule
     for prefix, rule in BY_PREFIX.items():
         if name.startswith(prefix):
             return rule
     silent = name in SILENT or name.startswith(SILENT_PREFIXES) or name.endswith(SILENT_SUFFIXES)
-    return _nothing if silent else None
-
-
-def _nothing(a: Arguments) -> str:
-    return ""
+    return nothing if silent else None
 
 
 def _words_of_unknown(rest: str, text: str, start: int, end: int) -> str:

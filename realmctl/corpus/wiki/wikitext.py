@@ -57,12 +57,12 @@ def prose(wikitext: str, site: Namespaces = ENGLISH_WIKIPEDIA) -> tuple[str, tup
 
     Args:
         wikitext: the page as its author wrote it.
-        site: the names of its namespaces.
+        site: the names of its namespaces, and its language.
     """
     text = drop_hidden(wikitext.replace("\r\n", "\n"))
     if site.variants and "-{" in text:
         text = VARIANTS.sub(partial(_chosen, site.variants), text)
-    text = render_templates(without_reference_sections(text))
+    text = render_templates(without_reference_sections(text), site.language)
     text = ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)).replace("&nbsp;", " ")
     text, targets = replace_links(text, site)
     text = "\n".join(paragraphs(ENTITY.sub(lambda entity: _unescaped(entity[0]), _untagged(text))))

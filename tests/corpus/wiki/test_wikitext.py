@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from realmctl.corpus.languages import variants_of
 from realmctl.corpus.wiki import dump
+from realmctl.corpus.wiki.arguments import arguments
 from realmctl.corpus.wiki.namespaces import namespaces
+from realmctl.corpus.wiki.template_rules_by_language import RULES_BY_LANGUAGE
 from realmctl.corpus.wiki.wikitext import prose
 from realmctl.execution.deadline import deadline
 
@@ -486,3 +488,44 @@ def test_a_variant_of_chinese_is_chosen(wanted, shown):
     source = "-{zh-hans:计算机; zh-hant:電腦; zh-hk:電腦HK;}- -{甲}--{T|zh:乙}-"
     assert prose(source, namespaces({}, "zh", variants_of(wanted, "zh")))[0] == shown
     assert prose("-{甲}-", namespaces({}, "en", variants_of(wanted, "en")))[0] == "-{甲}-"
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "expected"),
+    [
+        ("fr", "À {{unité|3797|m}}, sur {{unité|9381|km|2}}, {{nombre|71|sièges}}.", "À 3797 m, sur 9381 km2, 71 sièges."),
+        ("fr", "Né le {{date|1|1|1900|en politique}}, le {{date-|29 9 2019}} ou le {{date|3|octobre|1990}}.", "Né le 1er janvier 1900, le 29 septembre 2019 ou le 3 octobre 1990."),
+        ("fr", "Au {{s-|XXI}}, au {{s|I}}, au {{-s|V|e}} et aux {{s2-|XIX|e|XX|e}}.", "Au XXIe siècle, au Ier siècle, au Ve siècle av. J.-C. et aux XIXe et XXe siècles."),
+        ("fr", "Othon {{Ier}} au {{XXe siècle}}, le {{84e|congrès}} à {{heure|4|30}} par {{tmp|-26|°C}}.", "Othon Ier au XXe siècle, le 84e congrès à 4 h 30 par -26 °C."),
+        ("fr", "Le ''{{langue|de|Land}}'', {{incise|notamment ici|stop}}. Une {{citation|sanction}}{{,}} de {{Lien|langue=en|trad=Asfinag company|fr=ASFINAG|texte=l'ASFINAG}}{{note|x}}.", "Le Land, — notamment ici. Une « sanction » de l'ASFINAG."),
+        ("fr", "Le {{référence nécessaire|plus grand pays|date=mai 2020}} du monde.", "Le plus grand pays du monde."),
+        ("de", "Der Berg ({{Höhe|115|DE-NHN}}) ist {{Bruch|1|2}} so hoch, {{Bibel|Mt|5|3}}.{{Absatz|links}}", "Der Berg (115 m) ist 1/2 so hoch, Mt 5,3."),
+        ("es", "En el {{siglo|V|a}} y el {{siglo|XX||s}}, a {{unidad|45|km}} el {{fecha|3|5|2010}}, {{bandera|España}} dijo.", "En el siglo V a. C. y el siglo XX, a 45 km el 3 de mayo de 2010, dijo."),
+        ("ru", "{{нп5|Квартал|Баварский квартал|de|Bayerisches}} {{Флаг|Китай}} у {{iw|Институт Гана|||Institute}}{{нет АИ|3|01|2018}}.", "Баварский квартал у Институт Гана."),
+        ("ru", "{{OldStyleDate|12|2|1809|31|1}} и {{число|1000|км}}", "31 января (12 февраля) 1809 и 1000 км"),
+        ("he", "העיר{{הערה|שם=x|מקור ארוך 1}} גדולה{{כ}} {{אנ|Berlin}}.", "העיר גדולה."),
+        ("ar", "في {{وإو|تر=X|عر=شارع|لغ=en|نص=الشارع}} 1990{{بحاجة لمصدر|1990}}.", "في الشارع 1990."),
+        ("zh", "{{link-de|边境总督|Markgraf}}和{{tsl|en|Berlin Wall|柏林牆|牆}}、{{le|甲|A|乙}}{{来源请求|1990}}{{bd|1900年|1月1日|1980年|2月2日}}。", "边境总督和牆、乙（1900年1月1日－1980年2月2日）。"),
+        ("ja", "{{仮リンク|放送局|en|Station|label=局}}と{{読み仮名|伯林|ベルリン}}{{要出典|date=2020年}}。", "局と伯林（ベルリン）。"),
+        ("ko", "{{루비|仁川|인천}}{{소리|de-Berlin.ogg}}은 도시이다.{{출처|1990}}", "仁川(인천)은 도시이다."),
+    ],
+)  # fmt: skip
+def test_templates_of_other_languages(language, source, expected):
+    assert prose(source, namespaces({}, language))[0] == expected
+
+
+def test_a_template_means_what_its_own_language_says():
+    source = "Au {{s|XX}}."
+    assert [prose(source, namespaces({}, language))[0] for language in ("fr", "ru", "en")] == [
+        "Au XXe siècle.",
+        "Au XX.",
+        "Au XX.",
+    ]
+
+
+@pytest.mark.parametrize("language", sorted(RULES_BY_LANGUAGE))
+def test_every_rule_of_a_language_takes_any_arguments(language):
+    for name, rule in RULES_BY_LANGUAGE[language].items():
+        assert name == name.strip().lower()
+        for text in ("", "|", "x", "1|2|3|4|5|6", "a=b|c=d", "X|[[a|b]]|date=2"):
+            assert isinstance(rule(arguments(text)), str)
