@@ -109,7 +109,7 @@ class _Rehearsal:
     def rows(self, steps: tuple[PipelineStep, ...]) -> list[RehearsedRun]:
         """Return the rows of all steps that run in several processes or on Ray."""
         rows = []
-        with ray_nodes(self.processes) if importlib.util.find_spec("ray") else nullcontext() as nodes:
+        with ray_nodes(self.processes) if _has_ray() else nullcontext() as nodes:
             for step in steps:
                 stage = step.build(self.alone, self.folder / "none")
                 if stage.parallel:
@@ -182,6 +182,10 @@ class _Attempts:
 
     def _series(self, attempt: int) -> Path:
         return self.folder / str(attempt) / self.planned.output
+
+
+def _has_ray() -> bool:
+    return importlib.util.find_spec("ray") is not None
 
 
 @contextmanager
