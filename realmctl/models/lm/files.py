@@ -38,13 +38,14 @@ def load_language_model(
         dtype: In what its weights are held, whatever the file has.
 
     Raises:
-        InputError: A file is missing or damaged, the weights are pickled or not finite, the model brings its own code, or tokenizer
-            and weights do not fit together.
+        InputError: A file is missing or damaged, the weights are pickled or not finite, the model brings its own code or has no head that
+            predicts the next token, or tokenizer and weights do not fit together.
         ResourceError: The weights do not fit into the free memory.
     """
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()  # what does not fit is refused here, in one paragraph
     config = read_config(folder, "language model")
+    _require_head(config, folder)
     if dropout is not None:
         _set_dropout(config, dropout)
     tokenizer = _tokenizer(folder)
@@ -86,6 +87,15 @@ def save_language_model(model: LanguageModel, folder: Path) -> None:
     for path in folder.glob("*.safetensors"):
         share_as_folder(path)
     model.tokenizer.save(str(folder / TOKENIZER))
+
+
+def _require_head(config: Any, folder: Path) -> None:
+    names = getattr(config, "architectures", None) or []
+    if names and not any(part in name for name in names for part in ("CausalLM", "LMHead", "ConditionalGeneration")):
+        raise InputError(
+            f"{folder} is no language model: {CONFIG} calls it {names[0]}, which has no head for the next token. {OTHER_KINDS} An encoder reads with "
+            "--encoder or --bert."
+        )
 
 
 def _set_dropout(config: Any, rate: float) -> None:

@@ -18,6 +18,7 @@ from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.log import warn
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
@@ -173,7 +174,14 @@ def ask_language_model(
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     folder = Path(localise(reader_lm, (), True, "--reader-lm"))
     search = load_search(workspace, blocks=blocks, index=index)
-    return ReadingModel.open(folder, search, options).ask(question, top)
+    model = ReadingModel.open(folder, search, options)
+    answered = model.ask(question, top)
+    cut, read = model.reader.cut_share()
+    if cut:
+        warn(
+            f"{cut} of {read} blocks did not fit into the {model.reader.room} tokens of an input and were cut at their end"
+        )
+    return answered
 
 
 def answered_without(qa: QaModel, question: str, rows: Sequence[int], top: int) -> AnswerAblation:

@@ -76,7 +76,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
 
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
     (ORQA's test). provenance_recall@k: share with a hit of a document that the question names, where questions do (KILT, BEIR).
-    Questions without answers have only the last one.
+    Questions without answers have only the last one. cut_blocks: of the blocks that a language model read, the share that did not fit whole.
     Raises ConfigError when the scorer does not suit the answers.
     """
     if qrels := judgements_of(settings.questions, settings.qrels):
@@ -116,6 +116,9 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
         if retrieved:
             retrieved.write("\n]\n" if questions else "[]\n")
     scores = _scores(counts, len(questions), scorers)
+    if isinstance(system, ReadingModel):
+        cut, read = system.reader.cut_share()
+        scores["cut_blocks"] = round(cut / max(1, read), 6)
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
     return scores
 

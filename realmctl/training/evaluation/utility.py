@@ -99,6 +99,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
                 for found in (worth, likelihood, _by_kind(objective, part, rows_BK, comparison[2][:, :1])):
                     _add_sums(sums, found)
             bar.advance(len(spans))
+    _add_sums(sums, objective.reader.sums())
     means = {name: total / number for name, (total, number) in sums.items() if number}
     counts = {"queries": len(chosen), "wordpieces": int(sums["log_prob"][1]), "told_queries": told}
     return {**counts, **means, **blocks.measured()}

@@ -50,6 +50,7 @@ DAMAGES = {
     "d_ff is 100000000000": lambda folder: change(folder, d_ff=10**11),
     "no regular file": lambda folder: (folder / "config.json").unlink(),
     "eos_token_id None": without_end,
+    "BertModel, which has no head": lambda folder: change(folder, architectures=["BertModel"]),
     "no model can be built from it": lambda folder: change(folder, model_type="vit"),
     "d_model": lambda folder: change(folder, d_model="wide"),
     "Cannot read the weights": lambda folder: (folder / "model.safetensors").write_bytes(b"short"),
