@@ -27,6 +27,7 @@ from stages.build_datastore import BuildDatastore
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.condenser_init import CondenserInit
+from stages.dpr_finetune import DprFinetune
 from stages.embed import Embed
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
@@ -34,6 +35,7 @@ from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_utility import EvalUtility
 from stages.finetune import Finetune
 from stages.ict_init import IctInit
+from stages.mine_negatives import MineNegatives
 from stages.mlm_init import MlmInit
 from stages.pretrain import Pretrain
 from stages.rank import Rank
@@ -213,11 +215,17 @@ def test_the_other_stages_of_a_family(model_type: str, tmp_path: Path) -> None:
         index=indexed(revised, retriever, made),
         queries=tmp_path / "questions.jsonl",
         method="hybrid",
+        unit="block",
         bm25_tokens="words",
         top=3,
         depth=6,
     ).make(made / "ranking")
     assert ranked.metrics["queries"] == len(PEOPLE)
+    mined = MineNegatives(ranking=ranked, blocks=revised, questions=tmp_path / "questions.jsonl", first_rank=1).make(
+        made / "negatives"
+    )
+    tuned = DprFinetune(retriever=retriever, passages=mined.file("train.jsonl"), **FEW).make(made / "tuned")
+    assert np.isfinite(tuned.metrics["loss"])
 
 
 def indexed(blocks: Artifact, retriever: Artifact, folder: Path) -> Artifact:

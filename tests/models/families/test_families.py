@@ -50,25 +50,34 @@ def outputs(model: torch.nn.Module, batch: TokenBatch) -> Tensor:
     return torch.where(batch.mask_BL[..., None], found, 0.0)
 
 
-@every
-def test_states_logits_and_gradients_are_those_of_transformers(model_type: str, words: Tokenizer) -> None:
+Computed = tuple[Tensor, Tensor, dict[str, Tensor]]
+"""States [B, L, H], log-probabilities at some places [B, P, V], and the gradient of each parameter."""
+
+
+def beside_transformers(model_type: str, words: Tokenizer) -> tuple[Computed, Computed]:
+    """What realmctl and transformers compute with one model. docs/make_families.py tells how far they are apart."""
     mlm, batch = families.model(model_type), batch_of(words)
     place_BP = torch.tensor([[0, 5], [0, 3], [1, 2]])
-    found = {}
-    for name in ("ours", "theirs"):
+    found = []
+    for ours in (True, False):
         mlm.zero_grad()
-        state_BLH = hidden_states(mlm.base_model, batch) if name == "ours" else outputs(mlm.base_model, batch)
+        state_BLH = hidden_states(mlm.base_model, batch) if ours else outputs(mlm.base_model, batch)
         at_BPH = state_BLH[torch.arange(3)[:, None], place_BP]
-        if name == "ours":
+        if ours:
             assert_close(states_at(mlm.base_model, batch, place_BP), at_BPH, atol=1e-5, rtol=1e-4)
             logits_BPV = mlm_logits(mlm, at_BPH)
         else:
             whole = mlm(input_ids=batch.ids_BL, attention_mask=batch.mask_BL.long()).logits
             logits_BPV = whole[torch.arange(3)[:, None], place_BP]
         (logits_BPV.log_softmax(-1)[..., 7].sum() + state_BLH.square().sum() / 100).backward()
-        gradients = {key: value.grad for key, value in mlm.named_parameters() if value.grad is not None}
-        found[name] = state_BLH.detach(), logits_BPV.detach().log_softmax(-1), gradients
-    ours, theirs = found["ours"], found["theirs"]
+        gradients = {key: value.grad.clone() for key, value in mlm.named_parameters() if value.grad is not None}
+        found.append((state_BLH.detach(), logits_BPV.detach().log_softmax(-1), gradients))
+    return found[0], found[1]
+
+
+@every
+def test_states_logits_and_gradients_are_those_of_transformers(model_type: str, words: Tokenizer) -> None:
+    ours, theirs = beside_transformers(model_type, words)
     assert_close(ours[0], theirs[0], atol=1e-5, rtol=1e-5)
     assert_close(ours[1], theirs[1], atol=1e-5, rtol=1e-5)
     assert set(ours[2]) == set(theirs[2])

@@ -1,0 +1,32 @@
+"""The table of families has every family, no deviation that the tests would refuse, and the stages that the tests run."""
+
+from __future__ import annotations
+
+import re
+
+from docs.make_families import EXCEPT, HEAD, PAGE, TABLE
+from realmctl.models.families.known import FAMILIES
+from tests.stages import test_families
+
+
+def test_the_table_of_families():
+    table = TABLE.search(PAGE.read_text(encoding="utf-8"))
+    assert table and HEAD in table[0]
+    rows = [
+        [cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table[0].splitlines() if line.startswith("| `")
+    ][1:]
+    assert [cells[0] for cells in rows] == FAMILIES.names()
+    for model_type, *_, stages, states, log_probabilities, gradients, vectors in rows:
+        assert stages == EXCEPT.get(model_type, "all").strip("`")
+        assert max(map(float, (states, log_probabilities, gradients, vectors))) < 1e-5
+
+
+def test_the_stages_that_the_page_names_are_run_with_every_family():
+    named = re.search(r"\*All stages\* are.*?\n\n", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    stages = {
+        each.__module__.removeprefix("stages.").replace("_", "-")
+        for each in vars(test_families).values()
+        if getattr(each, "__module__", "").startswith("stages.")
+    }
+    others = {"import", "export", "ask", "fill-mask", "serve"}
+    assert named and set(re.findall("`([a-z-]+)`", named[0])) == stages | others
