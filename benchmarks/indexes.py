@@ -4,9 +4,9 @@
     python benchmarks/indexes.py --rows 10000000 --types exact int8 faiss --folder /tmp/indexes
 
 Synthetic vectors around centres. "Refresh" builds an index of the same vectors after each moved a little, with the first index as
-the one before, as a refresh during training does. Each build and each search is a process of its own with one thread, so its memory is
-its own. Times are CPU times: other work on the machine counts little. `--parts search` measures the searches of indexes again that
-`--keep` left in the folder. A measurement replaces the earlier one of its rows, type and part.
+the one before, as a refresh during training does. Each part is a process of its own with one thread, so its memory is its own. Times
+are CPU times: other work on the machine counts little. `--parts` measures some parts, of an index that `--keep` left in the folder. A
+measurement replaces the earlier one of its rows, type and part.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TYPES = {
     "faiss": IndexSettings(type="faiss", factory="IVF4096,PQ64"),
     "hnsw": IndexSettings(type="hnsw"),
 }
-PARTS = ("build", "search")
+PARTS = ("build", "search", "refresh")
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,14 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS / "indexes.json")
     parser.add_argument("--page", type=Path, default=RESULTS / "indexes.md")
     given = parser.parse_args()
+    works = {"build": measure_build, "search": measure_search, "refresh": measure_refresh}
     for rows in given.rows:
         folder = given.folder / str(rows)
         if not (folder / "true.npy").is_file():
             alone(prepare, folder, rows)
         for kind in given.types:
             for part in given.parts:
-                found = alone({"build": measure_build, "search": measure_search}[part], folder, kind)
+                found = alone(works[part], folder, kind, rows)
                 load = round(os.getloadavg()[0], 1)
                 new = Measured(rows, kind, part, found, processor(), load, date.today().isoformat())
                 print(json.dumps(asdict(new)), flush=True)
@@ -124,62 +125,77 @@ def alone(work: Callable[..., Any], *given: object) -> Any:
 
 
 def prepare(folder: Path, rows: int) -> None:
-    """Write the vectors before and after a training moved them, queries, and the rows nearest to them after."""
-    for name, seed in (("before", 1), ("after", 2)):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        rng, moved = np.random.default_rng(0), np.random.default_rng(seed)
-        centres = rng.standard_normal((max(10, rows // ROWS_PER_CENTRE), DIMENSION), np.float32)
-        file = ArrayAppender(folder / name / VECTORS_FILE, np.float32, DIMENSION)
-        for start in range(0, rows, ROWS_PER_CHUNK):
-            count = min(ROWS_PER_CHUNK, rows - start)
-            own = centres[rng.integers(len(centres), size=count)]
-            own += SPREAD * rng.standard_normal((count, DIMENSION), np.float32)
-            file.append(own + DRIFT * moved.standard_normal((count, DIMENSION), np.float32))
-        file.close()
-    vectors = open_vectors(folder / "after" / VECTORS_FILE)
+    """Write vectors, queries, and the rows nearest to them."""
+    write(folder / "build", rows, 1)
+    vectors = open_vectors(folder / "build" / VECTORS_FILE)
     noise = np.random.default_rng(3).standard_normal((QUERIES, DIMENSION), np.float32)
     queries = vectors[:: rows // QUERIES][:QUERIES] + 0.4 * noise
     np.save(folder / "queries.npy", queries)
     np.save(folder / "true.npy", ExactIndex(vectors).search(queries, max(DEPTHS))[1])
 
 
-def measure_build(folder: Path, kind: str) -> dict[str, float]:
-    """Build the index before and after the vectors moved."""
+def write(folder: Path, rows: int, seed: int) -> None:
+    """Write vectors around centres, each moved a little with `seed`: another seed is the same corpus after training."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng, moved = np.random.default_rng(0), np.random.default_rng(seed)
+    centres = rng.standard_normal((max(10, rows // ROWS_PER_CENTRE), DIMENSION), np.float32)
+    file = ArrayAppender(folder / VECTORS_FILE, np.float32, DIMENSION)
+    for start in range(0, rows, ROWS_PER_CHUNK):
+        count = min(ROWS_PER_CHUNK, rows - start)
+        own = centres[rng.integers(len(centres), size=count)]
+        own += SPREAD * rng.standard_normal((count, DIMENSION), np.float32)
+        file.append(own + DRIFT * moved.standard_normal((count, DIMENSION), np.float32))
+    file.close()
+
+
+def measure_build(folder: Path, kind: str, rows: int) -> dict[str, float]:
+    """Build an index."""
+    return built(folder, kind, "build", None)
+
+
+def measure_refresh(folder: Path, kind: str, rows: int) -> dict[str, float]:
+    """Build an index of the vectors after they moved, with the first index as the one before."""
+    if not (folder / "refresh").is_dir():
+        alone(write, folder / "refresh", rows, 2)
+    return built(folder, kind, "refresh", folder / kind / "build")
+
+
+def built(folder: Path, kind: str, part: str, former: Path | None) -> dict[str, float]:
+    """Build an index of the vectors of a part, and return what it took."""
     set_quiet(True)
     torch.set_num_threads(1)
     gate = Clock()
     for name in ("__init__", "measure"):  # the recall of an index is measured by these two
         setattr(RecallSample, name, gate.timing(getattr(RecallSample, name)))
-    found, former = dict[str, float](), None
-    for name, folder_of in (("build", "before"), ("refresh", "after")):
-        own = folder / kind / folder_of
-        own.mkdir(parents=True, exist_ok=True)
-        (own / VECTORS_FILE).unlink(missing_ok=True)
-        (own / VECTORS_FILE).hardlink_to(folder / folder_of / VECTORS_FILE)
-        gate.seconds = 0.0
-        with Memory() as memory:
-            wall, start = time.perf_counter(), time.process_time()
-            metrics = build(own, TYPES[kind], former=former)
-            found[f"{name}_s"] = round(time.process_time() - start, 2)
-            found[f"{name}_wall_s"] = round(time.perf_counter() - wall, 2)
-        found[f"{name}_gate_s"] = round(gate.seconds, 2)
-        found |= {f"{name}_own_mib": memory.own, f"{name}_peak_mib": memory.peak}
-        former = own
-    files = [path for path in own.iterdir() if path.name != VECTORS_FILE]
-    found["files_mib"] = round(sum(path.stat().st_size for path in files) / 2**20, 1)
-    found["vectors_mib"] = round((own / VECTORS_FILE).stat().st_size / 2**20, 1)
-    return found | {name: metrics[name] for name in ("recall", "recall_k", "ef", "trained_before") if name in metrics}
+    own = folder / kind / part
+    own.mkdir(parents=True, exist_ok=True)
+    (own / VECTORS_FILE).unlink(missing_ok=True)
+    (own / VECTORS_FILE).hardlink_to(folder / part / VECTORS_FILE)
+    with Memory() as memory:
+        wall, start = time.perf_counter(), time.process_time()
+        metrics = build(own, TYPES[kind], former=former)
+        cpu_s, wall_s = time.process_time() - start, time.perf_counter() - wall
+    sizes = {path.name: path.stat().st_size / 2**20 for path in own.iterdir()}
+    return {
+        "cpu_s": round(cpu_s, 2),
+        "wall_s": round(wall_s, 2),
+        "gate_s": round(gate.seconds, 2),
+        "own_mib": memory.own,
+        "peak_mib": memory.peak,
+        "vectors_mib": round(sizes.pop(VECTORS_FILE), 1),
+        "files_mib": round(sum(sizes.values()), 1),
+    } | {name: metrics[name] for name in ("recall", "recall_k", "ef", "trained_before") if name in metrics}
 
 
-def measure_search(folder: Path, kind: str) -> dict[str, float]:
-    """Open the index of the moved vectors and search it."""
+def measure_search(folder: Path, kind: str, rows: int) -> dict[str, float]:
+    """Open an index and search it."""
     set_quiet(True)
     torch.set_num_threads(1)
     queries, true = np.load(folder / "queries.npy"), np.load(folder / "true.npy")
     found = dict[str, float]()
     with Memory() as memory:
         start = time.process_time()
-        index = open_index(folder / kind / "after")
+        index = open_index(folder / kind / "build")
         found["open_s"] = round(time.process_time() - start, 3)
         for depth in DEPTHS:
             ids = index.search(queries, depth)[1]  # which also brings the files into the cache
@@ -194,7 +210,7 @@ def measure_search(folder: Path, kind: str) -> dict[str, float]:
                     walls.append((time.perf_counter() - wall) / size)
                 found[f"{name}@{depth}_ms"] = round(1000 * statistics.median(seconds), 3)
                 found[f"{name}@{depth}_wall_ms"] = round(1000 * statistics.median(walls), 3)
-    return found | {"search_own_mib": memory.own, "search_peak_mib": memory.peak}
+    return found | {"own_mib": memory.own, "peak_mib": memory.peak}
 
 
 class Clock:

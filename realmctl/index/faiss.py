@@ -11,7 +11,9 @@ of two refreshes lie much alike. The parts are memory-mapped. The rows found are
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,8 @@ SAMPLED_PER_LIST = 64
 WIDTHS = tuple(2**power for power in range(13))
 WIDTH_NAMES = ("nprobe", "efSearch")
 MAX_PARTS = 1000
+IN_CPP = re.compile(r"^Error in .*? at \S+:\d+: (Error: )?", re.DOTALL)
+"""What stands before the reason in a message of faiss: function, file and line."""
 
 FaissLibrary = Any
 FaissPart = Any
@@ -135,7 +139,9 @@ class FaissIndexType(IndexType):
         if not again:
             _faiss().omp_set_num_threads(torch.get_num_threads())
             if not blank.is_trained:
-                blank.train(_sample(vectors, blank, settings.seed))
+                sample = _sample(vectors, blank, settings.seed)
+                with _refused(settings, f"cannot train it on {len(sample):,} vectors"):
+                    blank.train(sample)
             _write(blank, path)
             index, recall = self._filled(folder, vectors, settings, device)
         hashes = [digest_file(_part_file(folder, number)) for number in range(len(ranges))]
@@ -157,7 +163,8 @@ class FaissIndexType(IndexType):
             for number, (first, stop) in enumerate(bounds(len(vectors), settings.shards)):
                 part = _read(folder / TRAINED_FILE)
                 for _, rows in chunks(vectors[first:stop]):
-                    part.add(np.ascontiguousarray(rows))
+                    with _refused(settings, "cannot add rows to it"):
+                        part.add(np.ascontiguousarray(rows))
                     bar.advance(len(rows))
                 _write(part, _part_file(folder, number))
                 parts.append((first, FaissIndex(_map(_part_file(folder, number)), vectors[first:stop])))
@@ -209,20 +216,29 @@ def _blank(settings: IndexSettings, dimension: int) -> FaissPart:
     """Return the index that `--factory` describes, without rows and untrained.
 
     Its codes are not ordered for polysemous search, which nothing here does: annealing the order takes most of the training's time.
+    It is silent about few rows for each centroid, since the recall is measured.
     """
     faiss = _faiss()
-    try:
+    with _refused(settings, f"makes no index of inner products over {dimension} dimensions of it"):
         inner = blank = faiss.index_factory(dimension, settings.factory, faiss.METRIC_INNER_PRODUCT)
-        while wrapped := getattr(inner, "index", None) or getattr(inner, "base_index", None):
-            inner = faiss.downcast_index(wrapped)
-        if hasattr(inner, "do_polysemous_training"):
-            inner.do_polysemous_training = False
-        return blank
+    while wrapped := getattr(inner, "index", None) or getattr(inner, "base_index", None):
+        inner = faiss.downcast_index(wrapped)
+    if hasattr(inner, "do_polysemous_training"):
+        inner.do_polysemous_training = False
+    for clustered in (inner, getattr(inner, "pq", None)):
+        if hasattr(clustered, "cp"):
+            clustered.cp.min_points_per_centroid = 1
+    return blank
+
+
+@contextmanager
+def _refused(settings: IndexSettings, what: str) -> Iterator[None]:
+    """Raise ConfigError for what faiss refuses, with its reason and without its C++."""
+    try:
+        yield
     except RuntimeError as error:
-        raise ConfigError(
-            f"--factory {settings.factory}: faiss makes no index of inner products over {dimension} dimensions of it "
-            f"({one_line(error).rpartition('Error: ')[2]})."
-        ) from None
+        reason = one_line(RuntimeError(IN_CPP.sub("", str(error))))
+        raise ConfigError(f"--factory {settings.factory}: faiss {what} ({reason}).") from None
 
 
 def _sample(vectors: Vectors, blank: FaissPart, seed: int) -> NDArray[np.float32]:
