@@ -225,7 +225,8 @@ def _blank(settings: IndexSettings, dimension: int) -> FaissPart:
         inner = faiss.downcast_index(wrapped)
     if hasattr(inner, "do_polysemous_training"):
         inner.do_polysemous_training = False
-    for clustered in (inner, getattr(inner, "pq", None)):
+    clusterings: list[FaissPart] = [inner, getattr(inner, "pq", None)]
+    for clustered in clusterings:
         if hasattr(clustered, "cp"):
             clustered.cp.min_points_per_centroid = 1
     return blank
