@@ -45,7 +45,6 @@ OBJECTIVES = (
     "cocondenser",
     "retromae",
     "pretrain",
-    "pretrain-micro",
     "pretrain-gpt2",
     "pretrain-t5",
     "lm-init",
@@ -54,12 +53,14 @@ OBJECTIVES = (
     "closed-book",
 )
 
+IN_BFLOAT16 = ("mlm-micro", "ict-cache", "retromae", "pretrain", "pretrain-gpt2", "finetune")
+
 
 @pytest.fixture(scope="module")
 def jobs(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
     """Two steps of each objective, without dropout; the index is refreshed between the steps of pre-training."""
     folder = tmp_path_factory.mktemp("jobs")
-    found = {name: job for name, job in jobs_of(chain, folder).items() if name in OBJECTIVES}
+    found = {name: job for name, job in jobs_of(chain, folder).items() if name in (*OBJECTIVES, "pretrain-micro")}
     gpt2, t5 = (str(make(folder / make.__name__, dropout=0.0)) for make in (make_gpt2, make_t5))
     short = {"batch_size": 3, "lr": 1e-3, "warmup": 1, "precision": "fp32", "dropout": 0.0}
     masked = {name: value for name, value in found["pretrain"].fields.items() if name != "encoder"}
@@ -105,11 +106,14 @@ def losses(artifact: Artifact) -> list[float]:
     return [line["loss"] for line in metrics_of(artifact) if "loss" in line]
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", [*OBJECTIVES, pytest.param("pretrain-micro", marks=pytest.mark.slow)])
 def test_losses_are_those_of_the_cpu_and_no_step_waits(jobs, request, tmp_path, name):
     here = made(jobs[name], tmp_path / "here")
-    there = made(jobs[name], tmp_path / "there", device="cuda:0", **request.getfixturevalue("device") and {})
+    request.getfixturevalue("device")  # from here on
+    there = made(jobs[name], tmp_path / "there", device="cuda:0")
     assert losses(there) == pytest.approx(losses(here), rel=1e-4) and len(losses(here)) == 2
+    if name not in IN_BFLOAT16:
+        return
     rounded = made(jobs[name], tmp_path / "rounded", device="cuda:0", precision="bf16", steps=1)
     assert losses(rounded) != losses(there)[:1] and losses(rounded) == pytest.approx(losses(there)[:1], rel=0.05)
 

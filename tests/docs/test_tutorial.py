@@ -133,6 +133,7 @@ def printed_by(program: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_tutorial_leads_to_models(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first three parts on documents and questions of a world, the last one on a world of its own."""
     page = ROOT / "docs" / "tutorial.md"

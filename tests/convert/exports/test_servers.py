@@ -115,7 +115,7 @@ def test_none_writes_pooling_alone_and_loses_no_weights(trained, tmp_path):
             export(trained[head].path, tmp_path / head, projection="none")
 
 
-@pytest.mark.parametrize("head", ["layer-norm", "none"])
+@pytest.mark.parametrize("head", ["layer-norm", pytest.param("none", marks=pytest.mark.slow)])
 def test_onnx_with_the_head_inside_is_what_sentence_transformers_computes(trained, tmp_path, head):
     for package in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(package)

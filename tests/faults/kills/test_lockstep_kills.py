@@ -25,11 +25,11 @@ from realmctl.training.refresh.child import TRAINER
 from realmctl.training.refresh.protocol import RefreshFolder
 from tests.execution.test_parent import is_alive, linux
 from tests.faults.children import ended, forked, killed
-from tests.faults.counting import count, rounds
+from tests.faults.counting import count, counting, rounds
 from tests.fixtures.chain import Chain, metrics_of, pretrain
 from tests.fixtures.waiting import wait_until
 
-SEED, KILLS = 22, 6
+SEED, KILLS = 22, 6 if counting() else 3
 """KILLS of a round."""
 DAMAGED = 0.2
 """Share of the delivered indexes that are damaged before the trainer sees them."""

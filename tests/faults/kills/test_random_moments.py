@@ -74,7 +74,7 @@ def test_every_stage_is_here(all_stages):
 @pytest.mark.timeout(7200)
 def test_kills_at_random_moments_of_every_stage(all_stages, tmp_path):
     struck = 0
-    for number, (name, stage) in sampled(list(enumerate(all_stages.items())), 4):
+    for number, (name, stage) in sampled(list(enumerate(all_stages.items())), 9):
         (tmp_path / name).mkdir()
         struck += kill(Runs(stage, tmp_path / name), rounds(), random.Random(SEED + number))
     count("SIGKILL at random moments (all stages)", struck, stages=len(available_stages()), seed=SEED)

@@ -147,6 +147,7 @@ def test_a_request_that_takes_too_long_at_the_end_gets_a_reply_and_no_traceback(
     client.close()
 
 
+@pytest.mark.parametrize("patience", [1])
 def test_a_client_that_takes_too_long_is_left(monkeypatch, served):
     monkeypatch.setattr(connections, "SECONDS_TO_SEND", 0.3)
     port, *_ = served
