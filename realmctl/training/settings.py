@@ -154,6 +154,12 @@ class ClozeSettings(TrainSettings):
         default=0,
         at_least=0,
     )
+    cloze_titles: int = setting(
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain does not "
+        "keep weights with which titles find their blocks worse than at the start. 0: none.",
+        default=0,
+        at_least=0,
+    )
     keep: Literal["last", "best", "gain"] = setting(
         "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
         "gain over it is shown.",
@@ -163,8 +169,13 @@ class ClozeSettings(TrainSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.cloze_recall and (self.keep != "last" or self.cloze_patience):
-            flag = f"--keep {self.keep}" if self.keep != "last" else f"--cloze-patience {self.cloze_patience}"
+        asked = {
+            "--keep": self.keep != "last" and self.keep,
+            "--cloze-patience": self.cloze_patience,
+            "--cloze-titles": self.cloze_titles,
+        }
+        if not self.cloze_recall and any(asked.values()):
+            flag = next(f"{name} {value}" for name, value in asked.items() if value)
             raise ConfigError(f"{flag} needs --cloze-recall N, such as 400, which says what is better.")
 
 

@@ -35,6 +35,7 @@ class Stream(IntEnum):
     DECODER_MASKS = 11  # what each position of a RetroMAE decoder may not read
     CLOZE_RECALL = 12  # sentences cut out of blocks to measure retrieval, and the blocks among which they search
     CROPS = 13  # crops of a block
+    CLOZE_TITLES = 14  # titles that are asked for, and the blocks among which they search
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

@@ -26,6 +26,7 @@ from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles
 from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.bm25 import Postings
 from realmctl.retrieval.search.stems import Stems
+from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
@@ -34,6 +35,8 @@ SHORTEST = 5
 """Wordpieces of the shortest sentence that is cut out. Shorter ones, such as "See below.", say nothing."""
 DEPTHS = (1, 5, 20)
 SENTENCES_AT_ONCE = 64
+FEWEST_TITLES = 50
+"""With fewer titles to ask for, a corpus has no titles worth the name."""
 
 Ranks = NDArray[np.int64]
 """The rank of each sentence's own passage, int64 [N], from 1."""
@@ -41,7 +44,10 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ClozePassages:
-    """M passages in wordpieces, and N sentences that were cut out of the first N of them. BM25 reads it as a corpus."""
+    """M passages in wordpieces, and N sentences that were cut out of the first N of them. BM25 reads it as a corpus.
+
+    Titles may ask in place of sentences (`titled`).
+    """
 
     sentences: list[TokenIds]
     titles: list[TokenIds]
@@ -86,6 +92,43 @@ class ClozePassages:
             asked,
             [corpus.title(row) for row in bodies],
             [np.delete(body, slice(*cut[row])) if row in cut else body for row, body in bodies.items()],
+        )
+
+    @classmethod
+    def titled(cls, corpus: Corpus, titles: int, passages: int, seed: int) -> ClozePassages | None:
+        """Take titles off their blocks, as queries of those blocks: a title says in other words what a document is about.
+
+        A title is asked for once, and only by a block whose text does not contain it. No two of the passages have the same title.
+
+        Args:
+            corpus: The blocks.
+            titles: How many titles.
+            passages: How many blocks in all; 0 for all of the corpus.
+            seed: Seed of the draw.
+
+        Returns:
+            The passages, without titles; None where fewer than `FEWEST_TITLES` titles can be asked for.
+        """
+        rng = generator(seed, Stream.CLOZE_TITLES)
+        asked, others, seen = list[int](), list[int](), set[bytes]()
+        for row in rng.permutation(len(corpus)).tolist():
+            title = corpus.title(row)
+            if len(title) and title.tobytes() in seen:
+                continue
+            if len(title) and len(asked) < titles and not len(occurrences(corpus.tokens(row), title)):
+                asked.append(row)
+            elif not passages or len(others) < passages - titles:
+                others.append(row)
+            else:
+                continue
+            seen.add(title.tobytes())
+        if len(asked) < min(FEWEST_TITLES, titles):
+            return None
+        rows = [*asked, *others]
+        return cls(
+            [corpus.title(row) for row in asked],
+            [corpus.title(row)[:0] for row in rows],
+            [corpus.tokens(row) for row in rows],
         )
 
     def __len__(self) -> int:

@@ -2,7 +2,8 @@
 weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
-start over the same sentences. It is shown where its 95 % interval lies above 0.
+start over the same sentences. It is shown where its 95 % interval lies above 0. Sentences have the documents' own words, so titles may be asked
+for beside them: where these find their blocks worse, a gain of the sentences does not count.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.budget import within_minutes
 from realmctl.training.evaluation.best_weights import FOLDER, BestWeights
-from realmctl.training.evaluation.cloze_recall import ClozePassages, Ranks, gain, recall
+from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassages, Gain, Ranks, gain, recall
 from realmctl.training.loop import train, trained_weights
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
 from realmctl.training.objective import Around, Objective, Part
 from realmctl.training.settings import ClozeSettings
+
+
+def _told(name: str, won: Gain) -> dict[str, float]:
+    return {name: won.mean, f"{name}_low": won.low, f"{name}_high": won.high}
 
 
 def lost_rule(steps: int) -> AlarmRule:
@@ -53,6 +58,7 @@ class OnCloze(Around[Part]):
         inner: The objective. Its modules hold the retriever.
         retriever: What is measured.
         passages: The sentences and their passages.
+        titles: Titles and their passages; None to ask for none.
         collator: Lays them out.
         settings: How often, when to stop, and what to keep.
         folder: Where the best weights are kept.
@@ -64,6 +70,7 @@ class OnCloze(Around[Part]):
         inner: Objective[Part],
         retriever: Retriever,
         passages: ClozePassages,
+        titles: ClozePassages | None,
         collator: Collator,
         settings: ClozeSettings,
         folder: Path,
@@ -74,7 +81,9 @@ class OnCloze(Around[Part]):
         self.what, self.every = what, settings.cloze_every or max(1, settings.steps // 5)
         self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
         self.alarms = Alarms([lost_rule(settings.steps)], settings.stop_on, what)
+        self.titles = titles
         self.start_N: Ranks | None = None
+        self.start_titles_N: Ranks | None = None
         self.best_step, self.best_rr, self.last_step = 0, 0.0, 0
 
     @property
@@ -100,12 +109,17 @@ class OnCloze(Around[Part]):
         if self.start_N is None:
             self.start_N = rank_N
         won = gain(rank_N, self.start_N)
-        found |= {"cloze_gain": won.mean, "cloze_gain_low": won.low, "cloze_gain_high": won.high}
+        found |= _told("cloze_gain", won)
+        title_N = None if self.titles is None else self._title_ranks(self.titles)
+        if title_N is not None:
+            found |= self._of_titles(title_N)
         if found["cloze_rr"] > self.best_rr:
             self.best_step, self.best_rr = step, found["cloze_rr"]
         self.last_step = step
-        if self.weights is not None and (step == 0 or won.shown or self.settings.keep == "best"):
-            self.weights.offer(step, found["cloze_rr"], ranks=rank_N.tolist())
+        gained = won.shown and found.get("title_gain", 0.0) >= 0
+        if self.weights is not None and (step == 0 or gained or self.settings.keep == "best"):
+            titles = None if title_N is None else title_N.tolist()
+            self.weights.offer(step, found["cloze_rr"], ranks=rank_N.tolist(), titles=titles)
         raised = self.alarms.observe({**found, "step": step}) if step else []
         return {**found, **({"alarms": raised} if raised else {})}
 
@@ -122,14 +136,36 @@ class OnCloze(Around[Part]):
             best = self.weights.take()
             kept, rank_N = best["step"], np.array(best["ranks"])
             assert self.start_N is not None
-            won = gain(rank_N, self.start_N)
-            found |= recall(rank_N) | {"cloze_gain": won.mean, "cloze_gain_low": won.low, "cloze_gain_high": won.high}
+            found |= recall(rank_N) | _told("cloze_gain", gain(rank_N, self.start_N))
+            if best["titles"] is not None:
+                found |= self._of_titles(np.array(best["titles"]))
         say(
             f"{self.what}: cloze recall@5 {found['cloze_recall@5']:.3f} of {len(self.passages.sentences)} sentences among "
             f"{len(self.passages)} blocks; gain over the start {found['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
-            f"{found['cloze_gain_low']:+.4f} to {found['cloze_gain_high']:+.4f}; {self._kept(kept, step)}"
+            f"{found['cloze_gain_low']:+.4f} to {found['cloze_gain_high']:+.4f}; {self._titles_told(found)}{self._kept(kept, step)}"
         )
         return {**found, "kept_step": kept, "alarms": self.alarms.counts}
+
+    def _title_ranks(self, titles: ClozePassages) -> Ranks:
+        rank_N = titles.ranks(self.retriever, self.collator, self.settings.precision)
+        if self.start_titles_N is None:
+            self.start_titles_N = rank_N
+        return rank_N
+
+    def _of_titles(self, title_N: Ranks) -> dict[str, float]:
+        """`title_rr`, the mean reciprocal rank of the titles' blocks, and its gain over the start."""
+        assert self.start_titles_N is not None
+        return {"title_rr": round(float((1 / title_N).mean()), 6)} | _told(
+            "title_gain", gain(title_N, self.start_titles_N)
+        )
+
+    def _titles_told(self, found: Mapping[str, Any]) -> str:
+        if self.titles is None:
+            return ""
+        return (
+            f"{len(self.titles.sentences)} titles, {found['title_gain']:+.4f}, {found['title_gain_low']:+.4f} to "
+            f"{found['title_gain_high']:+.4f}; "
+        )
 
     def _kept(self, kept: int, last: int) -> str:
         if self.settings.keep == "gain" and not kept:
@@ -142,6 +178,7 @@ class OnCloze(Around[Part]):
             **self.inner.state(),
             "cloze": {
                 "start": None if self.start_N is None else self.start_N.tolist(),
+                "start_titles": None if self.start_titles_N is None else self.start_titles_N.tolist(),
                 "best": [self.best_step, self.best_rr],
                 "last": self.last_step,
                 "alarms": self.alarms.state(),
@@ -155,6 +192,7 @@ class OnCloze(Around[Part]):
             self.weights.require(found["start"] is not None)
         self.inner.restore(state)
         self.start_N = None if found["start"] is None else np.array(found["start"])
+        self.start_titles_N = None if found["start_titles"] is None else np.array(found["start_titles"])
         (self.best_step, self.best_rr), self.last_step = found["best"], found["last"]
         self.alarms.restore(found["alarms"])
 
@@ -185,11 +223,16 @@ def train_on_cloze(
         if not settings.cloze_recall or retriever is None or blocks is None:
             return train(objective, within_minutes(objective, settings, out), out, what)
         collator = Collator.of(Tokenizer.load(blocks.path))
-        passages = ClozePassages.drawn(Corpus(blocks), settings.cloze_recall, settings.cloze_blocks, settings.seed)
+        corpus, wanted = Corpus(blocks), settings.cloze_titles
+        passages = ClozePassages.drawn(corpus, settings.cloze_recall, settings.cloze_blocks, settings.seed)
+        titles = ClozePassages.titled(corpus, wanted, settings.cloze_blocks, settings.seed) if wanted else None
+        if wanted and titles is None:
+            say(f"{what}: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
+        measured = [passages, titles] if titles else [passages]
         settings = within_minutes(
-            objective, settings, out, lambda: passages.ranks(retriever, collator, settings.precision)
+            objective, settings, out, lambda: [each.ranks(retriever, collator, settings.precision) for each in measured]
         )
-        watched = OnCloze(objective, retriever, passages, collator, settings, out.scratch(FOLDER), what)
+        watched = OnCloze(objective, retriever, passages, titles, collator, settings, out.scratch(FOLDER), what)
         metrics = train(watched, settings, out, what)
         with trained_weights(settings, out, what):
             last = watched.take(metrics["steps"], out.file("metrics.jsonl"))

@@ -14,6 +14,7 @@ from realmctl.errors import ConfigError, InputError, QualityError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.methods import reciprocal_rank_fusion
+from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import budget
 from realmctl.training.evaluation import cloze_recall
@@ -84,6 +85,22 @@ def test_blocks_without_sentences_to_cut_are_refused(tmp_path):
         ClozePassages.drawn(Corpus(blocks), 5, 0, seed=0)
 
 
+def test_a_title_asks_for_a_block_that_does_not_contain_it(tmp_path):
+    pages = {
+        f"Town {n}": [[f"Town {n} stands alone."], [f"Its river is number {n}."], ["Nobody knows."]] for n in range(8)
+    }
+    blocks = make_blocks(tmp_path / "blocks", {**pages, "": [["A page without a title."]]})
+    corpus = Corpus(blocks)
+    titles = {tuple(corpus.title(row)) for row in range(len(corpus))} - {()}
+    found = ClozePassages.titled(corpus, 5, 0, seed=0)
+    assert len({*map(tuple, found.sentences)}) == 5 and {*map(tuple, found.sentences)} <= titles
+    assert not any(len(occurrences(body, title)) for title, body in zip(found.sentences, found.bodies, strict=False))
+    assert not any(map(len, found.titles)) and len(found) == len(titles) + 1  # one block a title, and that without one
+    again, other = (ClozePassages.titled(corpus, 5, 0, seed=seed) for seed in (0, 1))
+    assert [*map(list, again.sentences)] == [*map(list, found.sentences)] != [*map(list, other.sentences)]
+    assert ClozePassages.titled(corpus, 9, 0, seed=0) is None  # eight titles are too few
+
+
 def test_recall_and_paired_gain_have_their_closed_forms():
     ranks, start = np.array([1, 1, 2, 6, 30]), np.array([2, 1, 4, 6, 60])
     found = recall(ranks)
@@ -113,10 +130,14 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
     assert made.metrics["cloze_gain"] == lines[-1]["cloze_gain"] == gain(last, first).mean
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int) -> None:
-    """Each measurement finds all sentences' blocks at one rank, and the blocks' ranks differ a little."""
-    left = iter(ranks)
-    monkeypatch.setattr(ClozePassages, "ranks", lambda *given: np.full(12, next(left)) + np.arange(12) % 2)
+def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int, titles: tuple[int, ...] = ()) -> None:
+    """Each measurement finds all sentences' blocks at one rank, and titles' at another, and the blocks' ranks differ a little."""
+    of_sentences, of_titles = iter(ranks), iter(titles)
+
+    def scripted_ranks(passages: ClozePassages, *given: object) -> np.ndarray:
+        return np.full(12, next(of_sentences if any(map(len, passages.titles)) else of_titles)) + np.arange(12) % 2
+
+    monkeypatch.setattr(ClozePassages, "ranks", scripted_ranks)
 
 
 def weights_after(chain: Chain, folder, steps: int) -> bytes:
@@ -137,6 +158,33 @@ def test_the_best_weights_are_kept_and_without_a_shown_gain_the_start(chain: Cha
     start = chain.retriever.file("block/model.safetensors").read_bytes()
     assert kept.file("block/model.safetensors").read_bytes() == start != best
     assert kept.metrics["cloze_gain"] == kept.metrics["kept_step"] == 0
+
+
+def test_a_gain_of_sentences_does_not_count_where_titles_find_their_blocks_worse(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())  # these blocks contain their titles
+    scripted(monkeypatch, 5, 3, 2, 1, titles=(4, 4, 5, 6))
+    made = ict(chain, keep="gain", cloze_titles=12).make(tmp_path / "gain")
+    assert (
+        made.metrics["kept_step"] == 2 and made.metrics["title_gain"] == 0
+    )  # later sentences gain more, and titles lose
+    assert [line["title_gain"] <= 0 for line in metrics_of(made) if "title_gain" in line] == [True] * 4
+    assert made.metrics["title_rr"] == pytest.approx((1 / 4 + 1 / 5) / 2)
+    scripted(monkeypatch, 5, 3, 2, 1, titles=(4, 5, 5, 5))
+    assert ict(chain, keep="gain", cloze_titles=12).make(tmp_path / "start").metrics["kept_step"] == 0
+    scripted(monkeypatch, 5, 3, 2, 1, titles=(4, 5, 5, 5))
+    assert ict(chain, keep="best", cloze_titles=12).make(tmp_path / "best").metrics["kept_step"] == 6
+
+
+def test_titles_are_measured_again_by_a_run_that_goes_on(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())
+    settings = {"keep": "gain", "cloze_titles": 12}
+    whole = ict(chain, **settings).make(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_at(patch, 4)
+        with pytest.raises(Stopped):
+            ict(chain, **settings).make(tmp_path / "again")
+    again = ict(chain, **settings).make(tmp_path / "again")
+    assert again.content == whole.content and again.metrics["title_gain"] == whole.metrics["title_gain"]
 
 
 def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain: Chain, tmp_path, monkeypatch):
@@ -184,7 +232,7 @@ def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
         assert sum("cloze_recall@5" in line for line in metrics_of(each)) >= 2 and "cloze_gain" in each.metrics
 
 
-@pytest.mark.parametrize("settings", [{"keep": "gain"}, {"cloze_patience": 2}])
+@pytest.mark.parametrize("settings", [{"keep": "gain"}, {"cloze_patience": 2}, {"cloze_titles": 9}])
 def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
     with pytest.raises(ConfigError, match="--cloze-recall"):
         IctInit(blocks=chain.blocks, retriever=chain.retriever, **settings)
