@@ -20,6 +20,19 @@ PINS = dict(
     line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if "==" in line
 )
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+JOB_KEYS = {
+    "name",
+    "uses",
+    "runs-on",
+    "timeout-minutes",
+    "strategy",
+    "steps",
+    "needs",
+    "if",
+    "permissions",
+    "environment",
+}
+STEP_KEYS = {"name", "id", "uses", "with", "run", "if", "env"}
 HERE_ALONE = re.compile(r"/work\b|index-url|extra-index|https?://(?!github\.com/|\S*\.github\.io)")
 
 
@@ -59,19 +72,102 @@ def test_a_release_without_an_address_is_refused(tmp_path):
     assert "check_release.py" in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_workflows_run_the_targets_of_the_makefile_and_name_no_machine(path):
-    text = path.read_text(encoding="utf-8")
-    workflow = yaml.safe_load(text)
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert set(re.findall(r"make ([a-z-]+)", text)) <= targets
-    assert workflow["permissions"] == {"contents": "read"} and not HERE_ALONE.search(text)
-    assert "secrets." not in text, "publishing is trusted: no token is stored"
-    for job in workflow["jobs"].values():
-        assert ("uses" in job) != ("runs-on" in job)
-        assert not job.get("needs") or set(job["needs"] if isinstance(job["needs"], list) else [job["needs"]]) <= set(
-            workflow["jobs"]
+def faults(text: str) -> list[str]:
+    """What GitHub would refuse of a workflow, or what would fail on its machine."""
+    workflow, makefile = yaml.safe_load(text), (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets, found = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE)), []
+    if workflow["permissions"] != {"contents": "read"}:
+        found.append("permissions")
+    if HERE_ALONE.search(text) or "secrets." in text:  # publishing is trusted: no token is stored
+        found.append("address or token")
+    if (
+        set(workflow) - {"name", True, "permissions", "concurrency", "jobs"} or not workflow[True]
+    ):  # `on` is true in YAML
+        found.append("keys")
+    for name, job in workflow["jobs"].items():
+        steps, needs = (
+            job.get("steps", []),
+            [job.get("needs", [])] if isinstance(job.get("needs"), str) else job.get("needs", []),
         )
+        if ("uses" in job) == ("runs-on" in job and "timeout-minutes" in job) or set(job) - JOB_KEYS:
+            found.append(f"{name}: keys")
+        found += [f"{name}: needs {each}" for each in needs if each not in workflow["jobs"]]
+        for used in [job["uses"]] if "uses" in job else [step["uses"] for step in steps if "uses" in step]:
+            if used.startswith("./"):
+                if (
+                    not (ROOT / used).is_file()
+                    or "workflow_call" not in yaml.safe_load((ROOT / used).read_text("utf-8"))[True]
+                ):
+                    found.append(f"{name}: {used}")
+            elif not re.fullmatch(r"[\w.-]+/[\w./-]+@(v\d[\d.]*|release/v\d+|[0-9a-f]{40})", used):
+                found.append(f"{name}: {used} is not pinned")
+        found += [
+            f"{name}: step {step}" for step in steps if ("uses" in step) == ("run" in step) or set(step) - STEP_KEYS
+        ]
+        for context, key in re.findall(r"\$\{\{\s*(\w+)\.([\w-]+)", yaml.safe_dump(job)):
+            known = {
+                "matrix": job.get("strategy", {}).get("matrix", {}),
+                "steps": [step.get("id") for step in steps],
+                "needs": needs,
+                "github": ["ref", "event_name", "sha", "ref_name"],
+            }
+            if key not in known.get(context, []):
+                found.append(f"{name}: {context}.{key}")
+        for run in [step["run"] for step in steps if "run" in step]:
+            found += [
+                f"{name}: make {target}" for target in re.findall(r"\bmake ([a-z-]+)", run) if target not in targets
+            ]
+            found += [
+                f"{name}: {file}" for file in re.findall(r"\bpython ([\w./-]+\.py)", run) if not (ROOT / file).is_file()
+            ]
+        made = [step["with"]["name"] for step in uploads(workflow, needs)]
+        for step in steps:
+            if "download-artifact" in step.get("uses", "") and step["with"]["name"] not in made:
+                found.append(f"{name}: artifact {step['with']['name']}")
+    return found
+
+
+def uploads(workflow: dict, jobs: list[str]) -> list[dict]:
+    """The steps of some jobs that upload an artifact."""
+    steps = [step for name in jobs for step in workflow["jobs"].get(name, {}).get("steps", [])]
+    return [step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@")]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_github_takes_the_workflows_and_they_find_what_they_run(path):
+    assert faults(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong", "fault"),
+    [
+        ("release", "needs: [test, build]", "needs: [tests, build]", "publish: needs tests"),
+        (
+            "release",
+            "./.github/workflows/test.yml",
+            "./.github/workflows/tests.yml",
+            "test: ./.github/workflows/tests.yml",
+        ),
+        (
+            "release",
+            "./.github/workflows/test.yml",
+            "./.github/workflows/docs.yml",
+            "test: ./.github/workflows/docs.yml",
+        ),
+        ("release", "docs/check_release.py", "docs/check.py", "build: docs/check.py"),
+        ("release", "needs: [test, build]", "needs: [test]", "publish: artifact dist"),
+        ("test", "matrix.python", "matrix.version", "test: matrix.version"),
+        ("test", "make lowest", "make oldest", "lowest: make oldest"),
+        ("test", "actions/checkout@v5", "actions/checkout@main", "test: actions/checkout@main is not pinned"),
+        ("test", "actions/checkout@v5", "actions/checkout", "test: actions/checkout is not pinned"),
+        ("test", "    timeout-minutes: 60\n    strategy", "    strategy", "test: keys"),
+        ("docs", "id: deployed", "id: done", "publish: steps.deployed"),
+        ("docs", "{contents: read}", "{contents: write}", "permissions"),
+    ],
+)
+def test_a_wrong_workflow_is_found(file, right, wrong, fault):
+    text = (ROOT / f".github/workflows/{file}.yml").read_text(encoding="utf-8")
+    assert right in text and fault in faults(text.replace(right, wrong))
 
 
 def test_every_python_of_the_classifiers_is_tested():

@@ -128,4 +128,4 @@ def test_onnx_with_the_head_inside_is_what_sentence_transformers_computes(traine
     np.testing.assert_allclose(found, by_sentence_transformers(tmp_path / "out"), atol=1e-4)
     small = embed(tmp_path / "out/onnx/embedding_int8.onnx", inputs)
     cosine = (found * small).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(small, axis=1)
-    assert cosine.min() > 0.9 and 0.9 < made["int8_cosine"] <= 1.0001
+    assert cosine.min() > 0.97 and 0.97 < made["int8_cosine"] <= 1.0001
