@@ -809,8 +809,8 @@ PLACES = [
             M(
                 "counter",
                 "a step has the rate of the next one",
-                "return bert_lr(step, self.settings.steps",
-                "return bert_lr(step + 1, self.settings.steps",
+                "rate = bert_lr(step, self.settings.steps",
+                "rate = bert_lr(step + 1, self.settings.steps",
             ),
         ),
     ),

@@ -64,6 +64,13 @@ def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path
     assert adapt.minutes_of_training(2.0, 0.0, made, tmp_path) == pytest.approx(2 - (12 + 1.1 * 15) / 60, abs=1e-3)
 
 
+def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
+    assert adapt.proposed_weight({"bm25_weight": 0.35, "gain_over_dense_low": 0.01}) == 0.35
+    assert adapt.proposed_weight({"bm25_weight": 5.0, "gain_over_dense_low": 0.01}) == adapt.MOST_BM25
+    assert adapt.proposed_weight({"bm25_weight": 5.0, "gain_over_dense_low": -0.01}) == 0
+    assert adapt.proposed_weight({}) == 0  # dense alone was measured
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
