@@ -205,7 +205,10 @@ def test_ask_probe_and_refresh_print_what_they_are_given(realmctl, monkeypatch):
         "realmctl.training.refresh.refresher",
         types.SimpleNamespace(serve=lambda run, device, executor: None),
     )
-    assert json.loads(realmctl("ask", "who?", "--qa-model", "given", "--json")[1]) == {"schema_version": 1, "question": "who?"}
+    assert json.loads(realmctl("ask", "who?", "--qa-model", "given", "--json")[1]) == {
+        "schema_version": 1,
+        "question": "who?",
+    }
     assert json.loads(realmctl("fill-mask", "a [MASK]", "--model", "given", "--json")[1])["sentence"] == "a [MASK]"
     assert json.loads(realmctl("refresh", "live", "--json")[1])["run"] == "live"
 
