@@ -213,7 +213,7 @@ KINDS: dict[str, Kind] = {
     "scores": Kind(
         "`eval-em`",
         {
-            "scores.json": "exact match under every scorer that suits the answers, and recall@k",
+            "scores.json": "exact match under every scorer that suits the answers, F1 by the main one, and recall@k",
             "predictions.jsonl": "one prediction a question; ORQA's evaluator reads it",
             "retrieved.json": "the retrieved blocks in DPR's retrieval format",
             "evidence.jsonl": "the answers, and which span of which retrieved block each prediction is",

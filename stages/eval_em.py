@@ -24,8 +24,8 @@ class EvalEm(EvalSettings, Stage):
     """
 
     makes = "scores"
-    headline = ("em", "recall@*", "provenance_recall@*")
-    version = 5  # 5: recall in scripts without blanks, by characters
+    headline = ("em", "f1", "recall@*", "provenance_recall@*")
+    version = 6  # 5: recall in scripts without blanks, by characters. 6: F1
 
     def check(self) -> None:
         from realmctl.retrieval.answering.evaluation import check_evaluation
@@ -39,12 +39,13 @@ class EvalEm(EvalSettings, Stage):
 
     @classmethod
     def headline_text(cls, metrics: Mapping[str, Any]) -> str:
-        """Return exact match, the number of right answers by each scorer, recall@k, and the number of questions."""
+        """Return exact match and F1, the number of right answers by each scorer, recall@k, and the number of questions."""
         questions = metrics["questions"]
         right = {name.removeprefix("em_"): round(share * questions) for name, share in metrics.items() if "em_" in name}
         exact = [f"em {metrics['em']:.4g} ({metrics['scorer']})"] if "em" in metrics else []
+        exact += [f"f1 {metrics['f1']:.4g}"] if "f1" in metrics else []
         counted = [f"{name} {count}/{questions}" for name, count in right.items()]
-        recall = super().headline_text({name: value for name, value in metrics.items() if name != "em"})
+        recall = super().headline_text({name: value for name, value in metrics.items() if name not in ("em", "f1")})
         return ", ".join([*exact, *counted, recall or "no recall", f"{questions} questions"])
 
     def print_summary(self, made: Artifact) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Literal
 
@@ -117,6 +119,32 @@ NORMALISERS: dict[str, Normaliser] = {
     },
 }
 """What each scorer compares. Those of regular expressions are not among them."""
+
+
+def overlap(prediction: str, answers: Sequence[str], scorer: Scorer) -> float:
+    """Return F1 of a prediction and the likest of the answers, 0 to 1, as the published script of a scorer counts it.
+
+    F1 is the harmonic mean of two shares: of what is predicted that stands in the answer, and of the answer that is predicted. Words are
+    counted (SQuAD, XQuAD, MLQA), characters without blanks (KorQuAD), or the longest run in common of ideographs and words (CMRC 2018, whose
+    script cuts words of other letters by NLTK, where here blanks do). An empty text has no F1 but 0. `scorer` is one of `NORMALISERS`.
+    """
+    found = _counted(prediction, scorer)
+    return max((_f1(found, _counted(answer, scorer), scorer == "cmrc2018") for answer in answers), default=0.0)
+
+
+def _counted(text: str, scorer: Scorer) -> list[str]:
+    plain = NORMALISERS[scorer](text)
+    if scorer == "korquad":
+        return [*plain.replace(" ", "")]
+    return (_IDEOGRAPH.sub(r" \1 ", plain) if scorer == "cmrc2018" else plain).split()
+
+
+def _f1(found: list[str], right: list[str], in_a_row: bool) -> float:
+    if in_a_row:
+        same = SequenceMatcher(None, found, right, autojunk=False).find_longest_match().size
+    else:
+        same = (Counter(found) & Counter(right)).total()
+    return 2 * same / (len(found) + len(right)) if same else 0.0
 
 
 def _bare(text: str) -> str:

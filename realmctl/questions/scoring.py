@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from realmctl.errors import ConfigError, InputError
@@ -19,16 +20,17 @@ from realmctl.inputs.rows import json_lines
 from realmctl.questions.answers import judge
 from realmctl.questions.questions import Question, parse_questions, require_declared_patterns
 from realmctl.questions.regexes import AnswerVerdict
-from realmctl.questions.scorers import COMPARED, NORMALISERS, REGEX_SCORERS, Scorer
+from realmctl.questions.scorers import COMPARED, NORMALISERS, REGEX_SCORERS, Scorer, overlap
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredPrediction:
-    """A question, its prediction (None if there is none), and the verdict of each scorer."""
+    """A question, its prediction (None if there is none), the verdict of each scorer, and F1 by the main scorer (None for patterns)."""
 
     question: Question
     prediction: str | None
     verdicts: dict[Scorer, AnswerVerdict]
+    f1: float | None
 
     @property
     def disagrees(self) -> bool:
@@ -48,10 +50,12 @@ class ScoredPrediction:
 
 
 def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> ScoredPrediction:
-    """Score one question with each of `scorers`. Without a prediction every verdict is "no match"."""
+    """Score one question with each of `scorers`, the main one first. Without a prediction every verdict is "no match"."""
+    f1 = None if scorers[0] in REGEX_SCORERS else overlap(prediction or "", question.answers, scorers[0])
     if prediction is None:
-        return ScoredPrediction(question, None, dict.fromkeys(scorers, AnswerVerdict.NO_MATCH))
-    return ScoredPrediction(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
+        return ScoredPrediction(question, None, dict.fromkeys(scorers, AnswerVerdict.NO_MATCH), f1)
+    verdicts = {name: judge(prediction, question.answers, name) for name in scorers}
+    return ScoredPrediction(question, prediction, verdicts, f1)
 
 
 def fitting_scorers(questions: Sequence[Question], wanted: Scorer | Literal["auto"]) -> list[Scorer]:
@@ -82,8 +86,8 @@ def score(
 ) -> tuple[dict[str, Any], list[ScoredPrediction]]:
     """Return the scores, and each question with its verdicts in the order of `references`.
 
-    The scores are `questions`, `missing` predictions, `repeated` references and `unknown` predicted questions; `em` and
-    `scorer`, the main result; for each fitting scorer `em_<scorer>`, a share, and `right_<scorer>`, a count; and the
+    The scores are `questions`, `missing` predictions, `repeated` references and `unknown` predicted questions; `em`,
+    `f1` where answers are texts, and `scorer`, the main result; for each fitting scorer `em_<scorer>`, a share, and `right_<scorer>`, a count; and the
     numbers of patterns that were invalid or took too long.
 
     Raises:
@@ -113,7 +117,10 @@ def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Score
         for verdict in (AnswerVerdict.INVALID, AnswerVerdict.TIMEOUT)
         if tally[verdict]
     }
-    headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]}
+    headline: dict[str, Any] = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]}
+    overlaps = [each.f1 for each in verdicts if each.f1 is not None]
+    if overlaps:
+        headline["f1"] = round(fmean(overlaps), 6)
     return {**headline, **shares, **{f"right_{name}": count for name, count in right.items()}, **troubles}
 
 
@@ -159,6 +166,8 @@ def scores_text(value: Mapping[str, Any]) -> str:
         f"{value['questions']} questions, {value['missing']} without a prediction",
         *(f"{name:<13} {value[f'em_{name}']:.4f} ({value[f'right_{name}']}/{value['questions']})" for name in names),
     ]
+    if "f1" in value:
+        lines.append(f"{'F1 by ' + value['scorer']:<13} {value['f1']:.4f}")
     lines += [f"{count} {what}" for what, count in _remarks(value).items() if count]
     if "disagreements" in value:
         lines += ["", disagreements_text(value["disagreements"])]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from realmctl.errors import ConfigError
 from realmctl.questions.answers import exact_match
 from realmctl.questions.questions import Question
-from realmctl.questions.scorers import NORMALISERS, Scorer
+from realmctl.questions.scorers import NORMALISERS, Scorer, overlap
 from realmctl.questions.scoring import fitting_scorers
 
 CASES: list[tuple[Scorer, str, str, bool]] = [
@@ -131,3 +131,32 @@ def test_a_named_scorer_comes_first_and_patterns_refuse_it():
     assert fitting_scorers(questions, "dpr") == ["dpr", "orqa", "squad"]
     with pytest.raises(ConfigError, match="korquad"):
         fitting_scorers([Question("1", "?", ("서울",), is_regex=True)], "korquad")
+
+
+@pytest.mark.parametrize(
+    ("scorer", "prediction", "answers", "f1"),
+    [
+        ("korquad", "서울은", ["서울"], 2 * 2 / 5),  # characters: 3 predicted, 2 of them right
+        ("korquad", "1989년 2월", ["1989년 2월 15일"], 2 * 7 / (7 + 10)),
+        ("korquad", "부산", ["서울", "부산시"], 2 * 2 / 5),  # the likest answer counts
+        ("cmrc2018", "北京大学", ["北大"], 2 * 1 / 6),  # the longest run in common: 北 or 大
+        ("cmrc2018", "在北京大学", ["北京"], 2 * 2 / 7),
+        ("cmrc2018", "《ABC》大学", ["abc"], 2 * 1 / 4),  # abc, 大, 学
+        ("squad", "the big house", ["a house"], 2 * 1 / 3),
+        ("xquad", "la casa casa", ["casa"], 2 * 1 / 4),  # each word as often as in both
+        ("mlqa-zh", "北京大学", ["北大"], 2 * 2 / 6),
+        ("mlqa-de", "das alte Haus", ["Haus"], 2 * 1 / 3),
+        ("squad", "", ["x"], 0.0),
+        ("squad", "the", ["a"], 0.0),
+        ("orqa", "x", [], 0.0),
+    ],
+)
+def test_f1_as_the_published_scripts_count_it(scorer, prediction, answers, f1):
+    assert overlap(prediction, answers, scorer) == pytest.approx(f1)
+
+
+@pytest.mark.parametrize("scorer", NORMALISERS)
+@given(one=TEXTS, two=TEXTS)
+def test_f1_is_symmetric_and_whole_where_the_texts_are_equal(scorer, one, two):
+    assert 0 <= overlap(one, [two], scorer) == overlap(two, [one], scorer) <= 1
+    assert overlap(one, [two], scorer) <= overlap(one, [two, one], scorer) in (0.0, 1.0)

@@ -47,6 +47,7 @@ def test_scores(write):
         "unknown": 0,
         "em": 0.5,
         "scorer": "orqa",
+        "f1": 0.5,
         "em_orqa": 0.5,
         "em_squad": 0.25,
         "em_dpr": 0.25,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import fmean
 from typing import TextIO
 
 from realmctl.artifacts import Writer
@@ -74,6 +75,7 @@ def check_evaluation(settings: EvalSettings) -> None:
 def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
+    f1: mean overlap of prediction and answer by the main scorer, where answers are texts.
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
     (ORQA's test). provenance_recall@k: share with a hit of a document that the question names, where questions do (KILT, BEIR).
     Questions without answers have only the last one. cut_blocks: of the blocks that a language model read, the share that did not fit whole.
@@ -88,6 +90,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     searches = not isinstance(system, QaModel) or system.answerer.searcher is not None
     scorers = fitting_scorers(questions, settings.scorer) if qa else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
+    overlaps: list[float] = []
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
 
         def opened(name: str, wanted: bool) -> TextIO | None:
@@ -110,12 +113,13 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
                 evidence.write(json.dumps(_evidence(question, read, found), ensure_ascii=False) + "\n")
                 result = judged(question, prediction, scorers)
                 _count_matches(result, counts)
+                overlaps += [] if result.f1 is None else [result.f1]
                 if result.disagrees:
                     disagreements.write(json.dumps(result.record(), ensure_ascii=False) + "\n")
             bar.advance()
         if retrieved:
             retrieved.write("\n]\n" if questions else "[]\n")
-    scores = _scores(counts, len(questions), scorers)
+    scores = _scores(counts, len(questions), scorers, overlaps)
     if isinstance(system, ReadingModel):
         cut, read = system.reader.cut_share()
         scores["cut_blocks"] = round(cut / max(1, read), 6)
@@ -221,10 +225,14 @@ def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
             counts[f"{name}_{verdict.name.lower()}"] += 1
 
 
-def _scores(counts: Counter[str], questions: int, scorers: Sequence[Scorer]) -> dict[str, object]:
+def _scores(
+    counts: Counter[str], questions: int, scorers: Sequence[Scorer], overlaps: Sequence[float]
+) -> dict[str, object]:
     shares = {
         name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")
     }
     troubles = {name: count for name, count in counts.items() if name not in shares}
-    headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}
+    headline: dict[str, object] = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}
+    if overlaps:
+        headline["f1"] = round(fmean(overlaps), 6)
     return {"questions": questions, **headline, **shares, **troubles}

@@ -62,6 +62,7 @@ def test_scores_for_people(realmctl):
         "orqa          0.5000 (1/2)",
         "squad         0.0000 (0/2)",
         "dpr           0.0000 (0/2)",
+        "F1 by orqa    0.5000",
         "",
         "1 questions on which they disagree",
         "'where'",
