@@ -19,6 +19,7 @@ DEMO = ROOT / "docs" / "results" / "demo.jsonl"
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial.md",
+    ROOT / "docs" / "how-to" / "choose-index.md",
     ROOT / "docs" / "results" / "index.md",
     ROOT / "benchmarks" / "README.md",
 ]
@@ -62,6 +63,9 @@ CHANGED = "docs/results/changed-corpus.md"
 SPEED, RATIO = "docs/results/speed.md", r"[^|]*\| 1 \|[^*]*\*\*([\d.]+)\*\*"
 """A line of one thread, and the ratio that stands in it."""
 OTHER_STARTS = "docs/how-to/other-starts.md"
+INDEXES, OF_TYPE = "docs/results/indexes.md", r"\n\| 1,000,000 \| `{}`[^|]* \|"
+BUILD, REFRESH, ONE = r" ([\d.,]+) \(", r"[^|]*\| ([\d.,]+) \(", r"(?:[^|]*\|){5} ([\d.,]+) /"
+"""Columns of a line of that table."""
 ARM = r"\n\| {} +\| +\S+ \| +5 \| (\.\d+) "
 INTERVAL = r"([+-]0?\.\d+ \[[+-]0?\.\d+, [+-]0?\.\d+\])"
 MEASURED = {
@@ -115,6 +119,18 @@ MEASURED = {
         r"\n\| dump.xml -> blocks file, cold \| (\S+) \(\S+\) \| (\S+) \(",
         1,
     ),
+    **{
+        f"indexes.{name}_{kind}": Measured(INDEXES, OF_TYPE.format(kind) + column)
+        for name, kind, column in (
+            ("build", "int8", BUILD),
+            ("build", "faiss", BUILD),
+            ("refresh", "int8", REFRESH),
+            ("refresh", "faiss", REFRESH),
+            ("one", "exact", ONE),
+            ("one", "int8", ONE),
+            ("one", "faiss", ONE),
+        )
+    },
     "fidelity": Measured("docs/concepts/fidelity.md", r"\| RealmForOpenQA \|[^|]*\| (\S+) \|"),
 }
 
