@@ -9,6 +9,7 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.cli.commands import adapt
 from realmctl.cli.commands.adapt import _text
+from realmctl.corpus.settings import language_of
 from realmctl.models.retriever import Retriever
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
@@ -35,7 +36,20 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     monkeypatch.setattr(budget, "_seconds", lambda *given: 0.95 * 6 / 5.5)  # five steps fit
     plain = ClozePassages.ranks
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
-    words = ("adapt", corpus, "--encoder", encoder, "--minutes", 1, "--sentences", 12, "--workspace", tmp_path / "w")
+    words = (
+        "adapt",
+        corpus,
+        "--encoder",
+        encoder,
+        "--minutes",
+        1,
+        "--sentences",
+        12,
+        "--language",
+        "de",
+        "--workspace",
+        tmp_path / "w",
+    )
     scripted(monkeypatch, *range(60, 1, -1))  # each measurement is better than the one before
     code, out, err = realmctl(*words, "--json")
     found = json.loads(out)
@@ -45,6 +59,7 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 1.0})  # a second run keeps the share of the first
     code, out, err = realmctl(*words)
     assert code == 0 and "After 5 steps" in out and 'realmctl search "your words"' in out, err
+    assert language_of(open_artifact(tmp_path / "w/blocks/v1")) == "de" and found["bm25_stemmer"] == "de"
     code, out, err = realmctl("search", "Where was Ada Lorn born?", "--workspace", tmp_path / "w", "--json")
     assert code == 0 and json.loads(out)["results"][0]["hits"], err
     start, adapted = (Retriever.load(open_artifact(tmp_path / "w/retriever" / each).path) for each in ("v1", "v2"))
