@@ -29,7 +29,7 @@ def test_equals_brute_force_ties_and_chunks_included(data, rows, chunk, k, stora
     queries = data.draw(arrays(np.float32, (4, 3), elements=few_values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ROWS_AT_ONCE", chunk)
-        patch.setattr(exact, "ROWS_CONVERTED", chunk)
+        patch.setattr(exact, "ROWS_CONVERTED", data.draw(st.integers(1, 12)))
         scores, ids = ExactIndex(matrix).search(queries, k)
     wanted_scores, wanted_ids = brute_force(matrix, queries, k)
     assert (ids == wanted_ids).all()
