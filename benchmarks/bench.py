@@ -43,7 +43,10 @@ LIMIT_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Measured:
-    """One of our ways beside one peer. Seconds are medians over the rounds; `ratio` is the median of the rounds' ratios."""
+    """One of our ways beside one peer. Seconds are medians over the rounds; `ratio` is the median of the rounds' ratios.
+
+    Of a row without peers only our numbers are there; the others are 0, and `peer` is empty.
+    """
 
     row: str
     stage: str
@@ -107,7 +110,7 @@ def measure(file: Path, row: Row, threads: int, rounds: int, quick: bool, realm_
             needed = "--realm-python" if side.realm else " and ".join(side.missing())
             print(f"{row.name}: {side.name} is left out: it needs {needed}", file=sys.stderr)
     ours, peers = ([side for side in of if side in sides] for of in (row.ours, row.peers))
-    if absent or not ours or not peers:
+    if absent or not ours or (row.peers and not peers):
         print(f"{row.name}: left out{': it needs ' + ' and '.join(absent) if absent else ''}", file=sys.stderr)
         return []
     with tempfile.TemporaryDirectory(prefix="realmctl-bench-") as name:
@@ -117,7 +120,11 @@ def measure(file: Path, row: Row, threads: int, rounds: int, quick: bool, realm_
         for _ in range(rounds):
             for side in sides:
                 runs[side.name].append(turn(pythons[side.name], file, row, side, folder, threads))
-        return [compare(row, mine, peer, runs, folder, what, threads, quick) for mine in ours for peer in peers]
+        return [
+            compare(row, mine, peer, runs, folder, what, threads, quick)
+            for mine in ours
+            for peer in (peers if row.peers else [None])
+        ]
 
 
 def turn(python: str, file: Path, row: Row, side: Side, folder: Path, threads: int) -> dict[str, float]:
@@ -134,27 +141,29 @@ def turn(python: str, file: Path, row: Row, side: Side, folder: Path, threads: i
 def compare(
     row: Row,
     ours: Side,
-    peer: Side,
+    peer: Side | None,
     runs: Mapping[str, list[dict[str, float]]],
     folder: Path,
     what: str,
     threads: int,
     quick: bool,
 ) -> Measured:
-    """Check that both sides did the same work, and compare their times."""
-    results = [np.load(folder / f"{side.name}.npy", allow_pickle=False) for side in (ours, peer)]
+    """Check that both sides did the same work, and compare their times. Without a peer, our result is compared with itself."""
+    theirs_or_ours = peer or ours
+    results = [np.load(folder / f"{side.name}.npy", allow_pickle=False) for side in (ours, theirs_or_ours)]
     try:
         agreement = row.agree(results[0], results[1])
     except DisagreementError as error:
-        sys.exit(f"{row.name}: {ours.name} and {peer.name} disagree: {error}")
+        sys.exit(f"{row.name}: {ours.name} and {theirs_or_ours.name} disagree: {error}")
     clock = "cpu_s" if threads == 1 else "wall_s"
-    mine, theirs = ([run[clock] for run in runs[side.name]] for side in (ours, peer))
+    mine = [run[clock] for run in runs[ours.name]]
+    theirs = [run[clock] for run in runs[peer.name]] if peer else [0.0] * len(mine)
     ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
     found = Measured(
         row=row.name,
         stage=row.stage,
         ours=ours.name,
-        peer=peer.name,
+        peer=peer.name if peer else "",
         input=what,
         threads=threads,
         rounds=len(ratios),
@@ -164,17 +173,18 @@ def compare(
         least=round(min(ratios), 3),
         most=round(max(ratios), 3),
         our_mib=round(max(run["peak_mib"] for run in runs[ours.name])),
-        peer_mib=round(max(run["peak_mib"] for run in runs[peer.name])),
+        peer_mib=round(max(run["peak_mib"] for run in runs[peer.name])) if peer else 0,
         agreement=agreement,
         quick=quick,
         machine=processor(),
         date=date.today().isoformat(),
     )
-    print(
-        f"{row.name}: {ours.name} {found.our_seconds:.3g} s, {peer.name} {found.peer_seconds:.3g} s, ratio {found.ratio:.2f} "
-        f"({found.least:.2f} to {found.most:.2f}), {agreement}",
-        flush=True,
+    beside = (
+        f", {peer.name} {found.peer_seconds:.3g} s, ratio {found.ratio:.2f} ({found.least:.2f} to {found.most:.2f}), {agreement}"
+        if peer
+        else ""
     )
+    print(f"{row.name}: {ours.name} {found.our_seconds:.3g} s{beside}", flush=True)
     return found
 
 
@@ -206,6 +216,11 @@ def page_of(measured: list[Measured], rows: list[Row]) -> str:
     for row in rows:
         found = [each for each in measured if each.row == row.name]
         for each in sorted(found, key=lambda each: (each.ours, each.peer, each.threads)):
+            if not each.peer:
+                lines.append(
+                    f"| {each.stage} | {each.input} | {each.ours} | none | {each.threads} | {each.our_seconds:.3g} | | | {each.our_mib:.0f} | |"
+                )
+                continue
             spread = (
                 f" ({each.least:.2f} to {each.most:.2f}, {each.rounds} rounds)" if each.rounds > 1 else " (1 round)"
             )

@@ -48,7 +48,7 @@ class Row:
 
     name: What `bench.py NAME` runs.
     prepare: Writes the input of all sides into a folder. `quick` asks for a small one. Returns what it is, for the page.
-    ours, peers: The sides.
+    ours, peers: The sides. A row without peers shows our times alone.
     agree: Compares a result of ours with one of a peer. Returns what it found, and raises DisagreementError.
     needs: Packages without which the row is left out.
     """

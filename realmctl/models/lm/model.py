@@ -111,7 +111,7 @@ class LanguageModel(nn.Module):
 
     forward = log_prob
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def generate(
         self,
         sources: Sequence[TokenSequence],

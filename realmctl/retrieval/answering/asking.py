@@ -237,7 +237,7 @@ def named_rows(corpus: Corpus, names: Sequence[str]) -> list[int]:
     return sorted({row for rows in found.values() for row in rows})
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> Probe:
     """Return the probability of an answer without documents.
 

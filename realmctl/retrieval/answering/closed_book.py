@@ -60,7 +60,7 @@ class ClosedBookAnswerer(Answerer):
         fillings = [self._filled(tokens, masks) for masks in range(1, self.span_width + 1)]
         return [sorted(found, key=lambda answer: -answer.score)[:top] for found in zip(*fillings, strict=True)]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _filled(self, tokens: Sequence[TokenIds], masks: int) -> list[Answer]:
         """The most probable filling of this number of masks for each question, without special tokens."""
         mask_id, unknown = self.collator.mask_id, [self.collator.mask_id] * masks

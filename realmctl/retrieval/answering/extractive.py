@@ -98,7 +98,7 @@ class ExtractiveAnswerer(Answerer):
             answers.append(list(best.values()))
         return answers
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def probability(self, question: TokenIds, hits: Sequence[Hit], text: str) -> float:
         """The probability of an answer: of all spans with this text, among all spans of the blocks read.
 
@@ -144,7 +144,7 @@ class ExtractiveAnswerer(Answerer):
         first_BS, last_BS = (to_device(ends_S, device) - start_B[:, None] for ends_S in (first_S, last_S))
         return score_BS, first_BS, last_BS
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _read(self, rows: Sequence[tuple[TokenIds, Hit]], most: int) -> list[list[Span]]:
         """The best spans of each (question, block), best first."""
         score_BS, first_BS, last_BS = self._scored(rows)

@@ -66,7 +66,7 @@ class GenerativeAnswerer(Answerer):
             made = self.model.generate(tokens, self.described.beams, self.described.span_width, top)
             return [self._scored(source, targets) for source, targets in zip(tokens, made, strict=True)]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _scored(self, source: TokenIds, targets: Sequence[Sequence[int]]) -> list[Answer]:
         batch = self.model.batch([source] * len(targets), targets).to(self.device)
         log_prob_BL, _ = self.model(batch)

@@ -148,7 +148,7 @@ class PretrainedModel(TextSearch):
         other.index = LoadedIndex(other.dense.made_of[1], other.dense.index)
         return other
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def fill_mask(self, sentence: str, candidates: int = 8) -> FilledSentence:
         """Fill every [MASK] of a sentence: without retrieval, with it, and with each candidate alone (REALM, table 3).
 
@@ -180,7 +180,7 @@ class PretrainedModel(TextSearch):
         marginal_MV = torch.einsum("n,nmv->mv", prior_N, probability_NMV)
         return FilledSentence(sentence, found[0].masks, self._best(marginal_MV), found)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def fill_beside_null(self, sentence: str, candidates: int) -> CandidateFilling:
         """Fill every [MASK] beside the null document alone: the first of `fill_mask`'s candidates. No block is read.
 

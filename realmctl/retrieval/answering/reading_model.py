@@ -86,7 +86,7 @@ class ReadingModel(Answering):
     def tokens(self, questions: Sequence[str]) -> list[TokenIds]:
         return self.searcher.tokens(questions)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def read(
         self, questions: Sequence[str], tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int
     ) -> list[list[Answer]]:

@@ -310,7 +310,7 @@ def embed_blocks(
     )
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def embed_titles_and_bodies(
     retriever: Retriever,
     collator: Collator,

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
@@ -49,6 +52,27 @@ def test_every_row_is_its_block_whatever_the_batches(parts, tmp_path, batch_size
     matrix, _ = embedded(parts, tmp_path, batch_size=batch_size)
     assert (matrix.dtype, matrix.shape) == (np.float32, (50, 8))
     np.testing.assert_allclose(matrix, one_by_one(*parts), atol=1e-5)
+
+
+class Casts(TorchDispatchMode):
+    """Counts how often each parameter is copied in another type."""
+
+    def __init__(self):
+        super().__init__()
+        self.of = Counter()
+
+    def __torch_dispatch__(self, operator, types, arguments=(), keywords=None):
+        if operator.overloadpacket is torch.ops.aten._to_copy and isinstance(arguments[0], torch.nn.Parameter):
+            self.of[id(arguments[0])] += 1
+        return operator(*arguments, **(keywords or {}))
+
+
+def test_weights_are_rounded_once_for_all_batches(parts):
+    """Autocast keeps rounded weights, but not in inference mode."""
+    retriever, collator, corpus = parts
+    with Casts() as casts:
+        embedding.embed_blocks(retriever, collator, corpus, range(20), precision="bf16", batch_size=4)
+    assert casts.of and set(casts.of.values()) == {1}
 
 
 def test_half_precision_storage_is_the_rounded_matrix(parts, tmp_path):
