@@ -19,7 +19,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 adapt test test-slow test-cuda faults mutations docs parity lowest check constraints format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-slow test-cuda faults mutations docs parity lowest check constraints format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -54,6 +54,9 @@ starts-text: $(READY) ## the same with a published sentence encoder, on DUMP=FIL
 
 table1: $(READY) ## the rows of REALM's table 1 that run here, kept in docs/results/table1/runs.jsonl: SEEDS=3 FIRST_SEED=40
 	PATH="$(CURDIR)/$(BIN):$$PATH" PART=table1 bash examples/starts.sh
+
+readers: $(READY) ## readers of pre-training compared, BERT and a causal model, kept in docs/results/readers/runs.jsonl: SEEDS=3 FIRST_SEED=40 TUNE=1
+	PATH="$(CURDIR)/$(BIN):$$PATH" PART=readers bash examples/starts.sh readers
 
 adapt: $(READY) ## ways to adapt a retriever without labels: ENCODER=FOLDER DOMAINS="NAME=FOLDER[,SPLIT][,pages] ..." SEEDS=3
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/adapt.sh adapt "$(ENCODER)" $(DOMAINS)

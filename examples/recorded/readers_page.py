@@ -21,7 +21,7 @@ ARMS = {
 READING = {"masked": "BERT", "causal": "causal"}
 RECALLS = ("recall@1", "recall@5", "recall@20")
 SHARED = (
-    *("vocabulary", "practice-blocks", "practice-texts", "practice-spans", "masked", "causal"),
+    *("vocabulary", "practice-blocks", "practice-texts", "practice-spans", "encoder", "masked", "causal"),
     *("blocks", "sentences", "spans", "retriever", "embeddings", "index"),
 )
 
@@ -102,10 +102,9 @@ the share of pairs in which a block that tells the span gains more than one that
 
 ## How the arms were tuned
 
-Every arm has one learning rate, chosen on a dev seed with dev questions, by the rule of `examples/recorded/readers-rates.yaml`. The chosen rate is
-bold. The steps of an arm were set before, from the time of a step. Temperature and length normalisation of distill are the defaults.
-
 {tuning}
+
+The steps of an arm were set before, from the time of a step. Temperature and length normalisation of distill are the defaults.
 
 ## How it was run
 
@@ -119,6 +118,14 @@ make readers
 - Settings: `examples/readers.yaml`.
 - realmctl {realmctl}; {processor}. Numbers are mean ± sample standard deviation over the seeds; a dash is what was not run.
 """
+
+
+TUNED = """Every arm has one learning rate, chosen on a dev seed with dev questions, by the rule of `examples/recorded/readers-rates.yaml`. The chosen rate is
+bold.
+
+"""
+NOT_TUNED = """No arm was tuned: every arm has the same learning rate, 1e-3, which was set before any run. `make readers TUNE=1` runs the grid of
+`examples/recorded/readers-rates.yaml`, which gives every arm the same rates."""
 
 
 def page(ledger: Ledger, tuned: Ledger) -> str:
@@ -144,7 +151,7 @@ def page(ledger: Ledger, tuned: Ledger) -> str:
                 for reader, label in READING.items()
             ],
         ),
-        tuning=tuning_table(tuned, read_plan(READERS_PLAN)),
+        tuning=TUNED + tuning_table(tuned, read_plan(READERS_PLAN)) if tuned.records else NOT_TUNED,
         world=WORLD,
         **circumstances(ledger, outputs),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -145,9 +146,9 @@ class InMemory(ledger.Ledger):  # type: ignore[misc, name-defined]
         self.records = list(records)
 
 
-def tuned_at(best: str, rates: Sequence[str] = ("2.5e-4", "5e-4", "1e-3", "2e-3")) -> Any:
+def tuned_at(best: str, rates: Sequence[str] = ("2.5e-4", "5e-4", "1e-3", "2e-3"), name: str = "starts") -> Any:
     """Measurements on the dev seeds, of every variable of the plan: its metric is .5 with the best rate and falls with the distance."""
-    plan = choose_rates.read_plan(choose_rates.STARTS_PLAN)
+    plan = choose_rates.read_plan(PROGRAM / f"{name}-rates.yaml")
     return InMemory(
         ledger.Record(each.output, seed, f"{each.output} {rate}", {each.metric: value}, {}, {}, {each.variable: rate})
         for each in plan.tuned
@@ -166,85 +167,94 @@ def test_the_grid_grows_and_its_best_rate_is_chosen():
     assert plan.rates_of(low, plan.tuned[0])[0] == "1.2e-4" and plan.best(low, plan.tuned[0]) is None
 
 
-def test_every_variable_is_tuned_once_and_measured_on_what_it_changes(tmp_path):
-    plan = choose_rates.read_plan(choose_rates.STARTS_PLAN)
+@pytest.mark.parametrize("name", ["starts", "readers"])
+def test_every_variable_is_tuned_once_and_measured_on_what_it_changes(tmp_path, name):
+    plan = choose_rates.read_plan(PROGRAM / f"{name}-rates.yaml")
     assert len({each.variable for each in plan.tuned}) == len(plan.tuned)
     worlds = {"world": world_of(tmp_path / "world", 0), "practice": world_of(tmp_path / "practice", 0)}
-    for name in ("t5", "gpt2", "parallel/knowledge", "parallel/sentences", "parallel/questions"):
-        (worlds["practice"] / name).mkdir(parents=True)
-    for name in ("knowledge", "sentences", "evaluation/held-out"):
-        (worlds["world"] / name).mkdir(parents=True)
-    for name in ("train", "train-128", "test", "dev"):
-        (worlds["world"] / f"{name}.jsonl").write_text("{}")
+    for folder in ("t5", "gpt2", "parallel/knowledge", "parallel/sentences", "parallel/questions"):
+        (worlds["practice"] / folder).mkdir(parents=True)
+    for folder in ("knowledge", "sentences", "evaluation/held-out"):
+        (worlds["world"] / folder).mkdir(parents=True)
+    for file in ("train", "train-128", "test", "dev"):
+        (worlds["world"] / f"{file}.jsonl").write_text("{}")
 
     def hashes(**variables: str) -> Any:
-        path = ROOT / "examples" / "starts.yaml"
+        path = ROOT / "examples" / f"{name}.yaml"
         return record.recorder(path, worlds, 0, variables, tmp_path / "a", ledger.Ledger(tmp_path / "r.jsonl")).hashes
 
     before = hashes()
     for each in plan.tuned:
         assert hashes(**{each.variable: "3e-3"})[each.output] != before[each.output], each.variable
-    rates = {name for name in pipeline_variables() if name.endswith("_lr")}
-    assert rates == {each.variable for each in plan.tuned}
+    assert pipeline_rates(name).keys() == {each.variable for each in plan.tuned}
 
 
-def pipeline_variables() -> dict[str, Any]:
-    """The variables of the pipeline of starts, as its file has them."""
-    found: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "starts.yaml").read_text())["vars"]
-    return found
+def pipeline_rates(name: str) -> dict[str, float]:
+    """The learning rates among the variables of a pipeline, as its file has them."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "examples" / f"{name}.yaml").read_text())["vars"]
+    return {name: float(value) for name, value in found.items() if name.endswith("_lr")}
 
 
-def test_the_pipeline_has_the_rates_that_the_dev_seeds_chose():
-    plan, found = (
-        choose_rates.read_plan(choose_rates.STARTS_PLAN),
-        ledger.Ledger(ROOT / "docs" / "results" / "starts" / "tuning.jsonl"),
-    )
-    assert {t.variable: float(plan.best(found, t)) for t in plan.tuned} == {
-        name: float(value) for name, value in pipeline_variables().items() if name.endswith("_lr")
-    }
+@pytest.mark.parametrize("name", ["starts", "readers"])
+def test_the_pipeline_has_the_rates_that_the_dev_seeds_chose(name):
+    plan = choose_rates.read_plan(PROGRAM / f"{name}-rates.yaml")
+    found, rates = ledger.Ledger(ROOT / "docs" / "results" / name / "tuning.jsonl"), pipeline_rates(name)
+    if name == "readers" and not found.records:
+        assert len(set(rates.values())) == 1, "without tuning every arm has the same rate"
+    else:
+        assert {t.variable: float(plan.best(found, t)) for t in plan.tuned} == rates
 
 
-@pytest.mark.parametrize("part", ["starts", "table1"])
+@pytest.mark.parametrize("part", ["starts", "table1", "readers"])
 def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
     module = load(f"{part}_page")
     nothing = ledger.Ledger(tmp_path / "none.jsonl")
     empty = module.page(nothing, nothing)
     assert "not measured" in empty and "Complete seeds: none" in empty
     found = ledger.Ledger(tmp_path / "runs.jsonl")
-    rows = (
-        [
-            *(f"{start}.start" for start in ("text-bm25", *module.UNTRAINED_TEXT_STARTS)),
-            *(f"{start}.{name}" for start in (*module.STARTS, *module.TEXT_STARTS) for name in module.MEASUREMENTS),
-        ]
-        if part == "starts"
-        else [f"table1.{row}" for row in (*module.ROWS, "knn-lm", "realm-spans")]
-    )
+    rows = outputs_of(part)
     metrics = ("em", "recall@1", "recall@5", "recall@20", "retrieval_utility", "log_prob", "lm_log_prob")
+    metrics += load("readers_page").READINGS
     for number, output in enumerate(rows):
         for seed in (0, 1, 2):
             values = dict.fromkeys(metrics, 0.1 + number / 1000 + seed / 100)
             found.append(made_up(output, seed, questions=300, **values))
-    page = module.page(found, tuned_at("5e-4"))
+    page = module.page(found, tuned_at("5e-4", name="readers" if part == "readers" else "starts"))
     assert "**.500**" in page
     assert "Complete seeds: 0, 1, 2." in page and "missing for a seed: 0." in page and " 0.5 " in page
     assert f"{0.11 + (len(rows) - 1) / 1000:.3f}".removeprefix("0") + " ± .010" in page
     assert "open:" not in page and "not measured" not in page
 
 
-def test_every_output_of_the_pages_is_in_the_pipeline(tmp_path):
-    starts, table1 = load("starts_page"), load("table1_page")
-    text = "".join((ROOT / "examples" / name).read_text() for name in ("starts.yaml", "starts_text.yaml"))
-    outputs = [f"{start}.{name}" for start in (*starts.STARTS, *starts.TEXT_STARTS) for name in starts.MEASUREMENTS]
-    outputs += [f"{start}.start" for start in ("bm25", "text-bm25", *starts.UNTRAINED_TEXT_STARTS)]
-    outputs += [f"table1.{row}" for row in (*table1.ROWS, "knn-lm", "realm-spans")]
-    claimed = [output for claim in (*starts.CLAIMS, *table1.CLAIMS) for output, _ in (claim.first, claim.second)]
-    for output in (*outputs, *claimed, *starts.SHARED):
-        assert f"\n  {output}: {{stage: " in text, output
+def outputs_of(part: str) -> list[str]:
+    """The outputs that a page shows."""
+    module = load(f"{part}_page")
+    if part == "table1":
+        return [f"table1.{row}" for row in (*module.ROWS, "knn-lm", "realm-spans")]
+    if part == "readers":
+        return [
+            "ict.start",
+            *(f"{reader}.reading" for reader in module.READING),
+            *(f"{arm}.realm" for arm in module.ARMS),
+        ]
+    return [
+        *(f"{start}.start" for start in ("bm25", "text-bm25", *module.UNTRAINED_TEXT_STARTS)),
+        *(f"{start}.{name}" for start in (*module.STARTS, *module.TEXT_STARTS) for name in module.MEASUREMENTS),
+    ]
 
 
-@pytest.mark.parametrize("part", ["starts", "table1"])
-def test_the_published_page_is_that_of_the_published_runs(part):
+@pytest.mark.parametrize("part", ["starts", "table1", "readers"])
+def test_every_output_of_the_pages_is_in_the_pipeline(part):
+    module, names = load(f"{part}_page"), ("readers",) if part == "readers" else ("starts", "starts_text")
+    text = "".join((ROOT / "examples" / f"{name}.yaml").read_text() for name in names)
+    claimed = [output for claim in module.CLAIMS for output, _ in (claim.first, claim.second)]
+    for output in (*outputs_of(part), *claimed, *module.SHARED):
+        assert re.search(rf"\n  {re.escape(output)}:\s+{{stage: ", text), output
+
+
+@pytest.mark.parametrize(("part", "tuning"), [("starts", "starts"), ("table1", "starts"), ("readers", "readers")])
+def test_the_published_page_is_that_of_the_published_runs(part, tuning):
     results = ROOT / "docs" / "results"
     assert (results / f"{part}.md").read_text() == load(f"{part}_page").page(
-        ledger.Ledger(results / part / "runs.jsonl"), ledger.Ledger(results / "starts" / "tuning.jsonl")
+        ledger.Ledger(results / part / "runs.jsonl"), ledger.Ledger(results / tuning / "tuning.jsonl")
     )
