@@ -124,7 +124,7 @@ TUNED = """Every arm has one learning rate, chosen on a dev seed with dev questi
 bold.
 
 """
-NOT_TUNED = """No arm was tuned: every arm has the same learning rate, 1e-3, which was set before any run. `make readers TUNE=1` runs the grid of
+NOT_TUNED = """No arm was tuned: every arm has the same learning rate. `make readers TUNE=1` runs the grid of
 `examples/recorded/readers-rates.yaml`, which gives every arm the same rates."""
 
 

@@ -219,7 +219,8 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
         for seed in (0, 1, 2):
             values = dict.fromkeys(metrics, 0.1 + number / 1000 + seed / 100)
             found.append(made_up(output, seed, questions=300, **values))
-    page = module.page(found, tuned_at("5e-4", name="readers" if part == "readers" else "starts"))
+    low = ("1.2e-4", "2.5e-4", "5e-4")
+    page = module.page(found, tuned_at("2.5e-4", low, "readers") if part == "readers" else tuned_at("5e-4"))
     assert "**.500**" in page
     assert "Complete seeds: 0, 1, 2." in page and "missing for a seed: 0." in page and " 0.5 " in page
     assert f"{0.11 + (len(rows) - 1) / 1000:.3f}".removeprefix("0") + " ± .010" in page
@@ -255,6 +256,9 @@ def test_every_output_of_the_pages_is_in_the_pipeline(part):
 @pytest.mark.parametrize(("part", "tuning"), [("starts", "starts"), ("table1", "starts"), ("readers", "readers")])
 def test_the_published_page_is_that_of_the_published_runs(part, tuning):
     results = ROOT / "docs" / "results"
+    if part == "readers" and not (results / part / "runs.jsonl").exists():
+        assert not (results / f"{part}.md").exists()
+        return
     assert (results / f"{part}.md").read_text() == load(f"{part}_page").page(
         ledger.Ledger(results / part / "runs.jsonl"), ledger.Ledger(results / tuning / "tuning.jsonl")
     )
