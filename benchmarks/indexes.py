@@ -280,8 +280,10 @@ takes fewer. Exact search needs none.
 - **Memory** is by how much the process grew: of its own, and in brackets with the pages of mapped files, which the system takes back when it needs them.
 - **Queries** ask for the best 8, and after the stroke for the best 100. hnsw and faiss search as wide as the gate asked for ({widths}). \
 An inverted file suits vectors around centres; yours may need a wider search.
-- **hnsw** keeps nothing over a refresh, so a refresh is a build. Over 10⁶ vectors a build took 540 s on another machine \
+- **Refresh**: faiss keeps what it trained. The other types keep nothing, so where no refresh was measured it takes what a build takes.
+- **hnsw**: over 10⁶ vectors a build took 540 s on another machine \
 ([benchmarks/growth.md](../../benchmarks/growth.md)), and it grows faster than the vectors: 10⁷ would take more than an hour and a half (extrapolated, not measured).
+- Lines and cells that are missing were not measured.
 """
 
 
@@ -294,7 +296,12 @@ def page_of(measured: list[Measured]) -> str:
     ):
         build, refresh, search = (found.get((rows, kind, part), {}) for part in ("build", "refresh", "search"))
         name = f"`{kind}`" + (f" `{TYPES[kind].factory}`" if TYPES[kind].factory else "")
-        cells = [f"{rows:,}", name, _seconds(build), "as the build" if kind == "hnsw" else _seconds(refresh)]
+        cells = [
+            f"{rows:,}",
+            name,
+            _seconds(build),
+            _seconds(refresh) if refresh or kind == "faiss" else "as the build",
+        ]
         cells += [f"{build['files_mib']:,.0f}" if build else NOT_MEASURED, _memory(build), _memory(search)]
         for asked in ("one", "batch"):
             times = [f"{search[f'{asked}@{depth}_ms']:.3g}" for depth in DEPTHS] if search else [NOT_MEASURED]
