@@ -218,7 +218,7 @@ def page_of(measured: list[Measured], rows: list[Row]) -> str:
         for each in sorted(found, key=lambda each: (each.ours, each.peer, each.threads)):
             if not each.peer:
                 lines.append(
-                    f"| {each.stage} | {each.input} | {each.ours} | none | {each.threads} | {each.our_seconds:.3g} | | | {each.our_mib:.0f} | |"
+                    f"| {each.stage} | {each.input} | {each.ours} | none | {each.threads} | {each.our_seconds:.3g} | | | | |"
                 )
                 continue
             spread = (

@@ -101,7 +101,7 @@ def build_ours(folder: Path) -> Work:
     from realmctl.index.settings import IndexSettings
 
     def work() -> Result:
-        build(folder, IndexSettings(type="hnsw", m=M, ef_construction=BEAM, ef=EF))
+        build(folder, IndexSettings(type="hnsw", m=M, ef_construction=BEAM, ef=EF, recall_k=(BEST,)))
         return open_index(folder).search(np.load(folder / "queries.npy"), BEST)[1]
 
     return work

@@ -30,6 +30,7 @@ def side(name, factor, **more):
 
 ROWS = (
     Row("toy", "adding", prepare, (side("ours", 1),), (side("peer", 1), side("absent", 1, needs=("no_such_package",)), side("old", 1, realm=True)), equal_losses(1e-6)),
+    Row("alone", "adding alone", prepare, (side("ours", 1),), (), lambda ours, same: ""),
     Row("wrong", "adding wrongly", prepare, (side("ours", 1),), (side("peer", 2),), equal_losses(1e-6)),
 )
 """
@@ -59,6 +60,14 @@ def test_sides_take_turns_and_the_page_shows_what_was_measured(bench, tmp_path):
     page = (tmp_path / "speed.md").read_text()
     assert f"**{found['ratio']:.2f}** ({found['least']:.2f} to {found['most']:.2f}, 2 rounds)" in page
     assert "| adding wrongly |" in page and "not measured yet" in page
+
+
+def test_a_row_without_peers_shows_our_time(bench, tmp_path):
+    done = bench("alone", "--quick")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads((tmp_path / "speed.json").read_text())
+    assert (found["ours"], found["peer"], found["ratio"]) == ("ours", "", 0.0) and found["our_seconds"] > 0
+    assert "| adding alone | a number | ours | none | 1 |" in (tmp_path / "speed.md").read_text()
 
 
 def test_sides_that_disagree_are_an_error(bench, tmp_path):
