@@ -81,7 +81,7 @@ def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path
 
 def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
     assert adapt.proposed_weight({"bm25_weight": 0.35, "gain_over_dense_low": 0.01}) == 0.35
-    assert adapt.proposed_weight({"bm25_weight": 5.0, "gain_over_dense_low": 0.01}) == adapt.MOST_BM25
+    assert adapt.proposed_weight({"bm25_weight": 5.0, "gain_over_dense_low": 0.01}) == adapt.TRUSTED_BM25_WEIGHT
     assert adapt.proposed_weight({"bm25_weight": 5.0, "gain_over_dense_low": -0.01}) == 0
     assert adapt.proposed_weight({}) == 0  # dense alone was measured
 

@@ -24,7 +24,7 @@ LEAST = 0.1
 """Share of the minutes that training has at least, however long the rest takes."""
 SLACK = 1.1
 """Factor of the seconds that embedding is expected to take."""
-MOST_BM25 = 0.7
+TRUSTED_BM25_WEIGHT = 0.7
 """Largest weight of BM25 that is proposed. Cloze recall asks in the documents' own words, and chose 2 on man pages, where it cost people's questions
 .06 nDCG@10 (docs/results/adapt.md); .7 costs them .004.
 """
@@ -109,8 +109,8 @@ def adapt(
 
 
 def proposed_weight(measured: Mapping[str, Any]) -> float:
-    """The weight of BM25 that cloze recall chose, `MOST_BM25` at most; 0 where BM25 beside the retriever is not shown to find more."""
-    return min(MOST_BM25, measured["bm25_weight"]) if measured.get("gain_over_dense_low", 0) > 0 else 0.0
+    """The weight of BM25 that cloze recall chose, `TRUSTED_BM25_WEIGHT` at most; 0 where BM25 beside the retriever is not shown to find more."""
+    return min(TRUSTED_BM25_WEIGHT, measured["bm25_weight"]) if measured.get("gain_over_dense_low", 0) > 0 else 0.0
 
 
 def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifact], workspace: Path) -> float:
