@@ -56,7 +56,7 @@ class Measured:
 
 
 ADAPT = "docs/results/adapt.md"
-SCORES = r"\n\| encoder as published \| both, by scores \|.*\| {} \| 1 \|\n"
+SCORES = r"\n\| encoder as published \| hybrid, weighted sum \|.*\| {} \| 1 \|\n"
 ABLATION = "docs/results/ablation.md"
 REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
 CHANGED = "docs/results/changed-corpus.md"
