@@ -59,6 +59,9 @@ class FaissIndex(RescoredIndex):
     def __init__(self, part: FaissPart, vectors: Vectors) -> None:
         super().__init__(vectors)
         self._part = part
+        faiss = _faiss()
+        if isinstance(faiss.downcast_index(part), (faiss.IndexFlat, faiss.IndexIVFFlat, faiss.IndexHNSWFlat)):
+            self.oversampled = 1  # it holds the vectors themselves, so the rows that it finds are the best it has
 
     def widen(self, ef: int) -> None:
         """Set `nprobe` and `efSearch` of the index, where it has them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ UNREACHED = -1
 class RescoredIndex(ABC):
     """An approximation over frozen vectors (`realmctl.index.protocol.Index`)."""
 
-    oversampled: ClassVar[int] = 1
+    oversampled: int = 1
     """Rows found by the approximation, and scored with the vectors, for each answer."""
 
     def __init__(self, vectors: Vectors) -> None:
