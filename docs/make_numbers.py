@@ -20,6 +20,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial.md",
     ROOT / "docs" / "how-to" / "choose-index.md",
+    ROOT / "docs" / "how-to" / "reproduce-realm.md",
     ROOT / "docs" / "results" / "index.md",
     ROOT / "benchmarks" / "README.md",
 ]
@@ -71,6 +72,7 @@ INTERVAL = r"([+-]0?\.\d+ \[[+-]0?\.\d+, [+-]0?\.\d+\])"
 MEASURED = {
     "ablation.realm": Measured(ABLATION, ARM.format("REALM")),
     "ablation.orqa": Measured(ABLATION, ARM.format("ORQA")),
+    "ablation.same": Measured(ABLATION, ARM.format("X = Z")),
     "ablation.bm25": Measured(ABLATION, ARM.format("BM25")),
     "ablation.closed_book": Measured(ABLATION, ARM.format("closed book")),
     "ablation.never_refreshed": Measured(ABLATION, ARM.format("index never refreshed")),
@@ -103,6 +105,7 @@ MEASURED = {
     "starts.import_man_pages": Measured(OTHER_STARTS, r"\n\| `import --scale 20` \| 384 \|.*\| (\.\d+) \|"),
     "starts.pca_man_pages": Measured(OTHER_STARTS, r"\n\| `ict-init .*? --steps 0` \| 128 \|.*\| (\.\d+) \|"),
     "table1.realm": Measured("docs/results/table1.md", r"\n\| REALM, X = other sentences +\| (\.\d+) "),
+    "table1.same": Measured("docs/results/table1.md", r"\n\| REALM, X = Z +\| (\.\d+) "),
     "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
     "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
     "speed.step": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| float32 \|{RATIO}", 1),
