@@ -35,7 +35,7 @@ def ask(
             help="Index to search. Default: the qa-model's own, or the newest beside the blocks that fits newer blocks.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of answers to print.")] = 3,
+    top: Annotated[int, typer.Option("--top", "-k", min=1, max=MOST, help="Number of answers to print.")] = 3,
     without: Annotated[
         list[str] | None,
         typer.Option(

@@ -31,7 +31,9 @@ def search(
             help="dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: dense where there is an index, else bm25.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of blocks to print for a query.")] = 5,
+    top: Annotated[
+        int, typer.Option("--top", "-k", min=1, max=MOST, help="Number of blocks to print for a query.")
+    ] = 5,
     blocks: Annotated[
         Path | None,
         typer.Option(

@@ -17,7 +17,7 @@ WORDS = "Where was Ada Lorn born?"
     ("words", "method"), [((), "dense"), (("--method", "hybrid"), "hybrid"), (("--method", "bm25"), "bm25")]
 )
 def test_hits_with_title_score_and_text(realmctl, chain: Chain, words, method):
-    code, out, err = realmctl("search", WORDS, "Ben", "--workspace", chain.folder, "--top", 3, "--json", *words)
+    code, out, err = realmctl("search", WORDS, "Ben", "--workspace", chain.folder, "-k", 3, "--json", *words)
     assert code == 0 and f"search: {method} over" in err, err
     found = json.loads(out)["results"]
     texts = {block.id: block for block in Corpus(chain.blocks)}
