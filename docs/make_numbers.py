@@ -20,6 +20,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial.md",
     ROOT / "docs" / "how-to" / "choose-index.md",
+    ROOT / "docs" / "how-to" / "language-model-reader.md",
     ROOT / "docs" / "how-to" / "reproduce-realm.md",
     ROOT / "docs" / "results" / "index.md",
     ROOT / "benchmarks" / "README.md",
@@ -108,6 +109,9 @@ MEASURED = {
     "table1.same": Measured("docs/results/table1.md", r"\n\| REALM, X = Z +\| (\.\d+) "),
     "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
     "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
+    "readers.gain": Measured(
+        "docs/results/readers.md", r"\*\*causal, frozen, marginal\*\*: [^;]*; recall@5 (\S+ \[[^]]*\])"
+    ),
     "speed.step": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| float32 \|{RATIO}", 1),
     "speed.step_bf16": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| bfloat16 \|{RATIO}", 1),
     "speed.embedding": Measured(SPEED, rf"\n\| embedding of blocks \|[^|]*\| float32 \|{RATIO}", 1),

@@ -8,23 +8,13 @@ import matplotlib
 import numpy as np
 from arms import ARMS, NEVER, REALM, SPAN, UNIFORM, Arm
 from claims import Tests
+from dots import COLORS, STYLE, dots, save
 from grid import Grid
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results import Line, Runs
-from spread import difference
 from tuning import REFRESHING, drift_points
 
-STYLE = {
-    "svg.hashsalt": "ablation",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 MASKING = (REALM, SPAN, UNIFORM, NEVER)
 Curve = tuple[Sequence[float], Sequence[float]]
 """Steps and values."""
@@ -55,8 +45,7 @@ def draw_all(runs: Runs, grid: Grid, folder: Path) -> list[tuple[str, str]]:
         if figure is None:
             (folder / name).unlink(missing_ok=True)
         else:
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(folder / name, metadata={"Date": None})
+            save(figure, folder / name)
     return [(name, caption) for name, caption, figure in drawn if figure is not None]
 
 
@@ -67,20 +56,7 @@ def arms(runs: Runs, grid: Grid) -> Figure | None:
     found = {arm: values for arm, values in found.items() if values}
     if not found:
         return None
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.0, 0.24 * len(found) + 0.8), layout="constrained")
-        axes = figure.subplots()
-        for place, (arm, values) in enumerate(found.items()):
-            color = COLORS[1] if arm == REALM else COLORS[0]
-            mean = difference(dict(enumerate(values)), dict.fromkeys(range(len(values)), 0.0))
-            axes.plot(values, [place] * len(values), ".", color=color, alpha=0.35)
-            if mean and mean.low is not None and mean.high is not None:
-                axes.plot([mean.low, mean.high], [place, place], color=color)
-            axes.plot([fmean(values)], [place], "o", color=color)
-        axes.set(yticks=range(len(found)), yticklabels=[arm.label for arm in found], xlabel="EM, test seeds")
-        axes.invert_yaxis()
-        axes.grid(axis="x", alpha=0.3)
-    return figure
+    return dots({arm.label: values for arm, values in found.items()}, "EM, test seeds", [REALM.label])
 
 
 def staleness(runs: Runs, grid: Grid) -> Figure | None:

@@ -2,14 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ledger import Ledger
+from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
 
+from dots import dots, save
 from notation import DASH, interval, mean_and_sd, signed, table
 from spread import difference, spread
 
@@ -19,7 +21,9 @@ __all__ = [
     "Claim",
     "cell",
     "circumstances",
+    "judged",
     "minutes",
+    "rows_of_dots",
     "signed",
     "summary",
     "table",
@@ -59,18 +63,19 @@ def summary(claims: Sequence[Claim], ledger: Ledger) -> str:
     """Return what was shown, what was shown to be the other way round, what was not shown and what is open: a line each."""
     by_verdict: dict[str, list[str]] = {}
     for claim in claims:
-        verdict, _ = _judged(claim, ledger)
+        verdict, _ = judged(claim, ledger)
         by_verdict.setdefault(verdict.strip("*").partition(":")[0], []).append(claim.statement)
     return "\n".join(f"- **{verdict.capitalize()}**: {'; '.join(names)}." for verdict, names in by_verdict.items())
 
 
 def verdicts(claims: Sequence[Claim], ledger: Ledger) -> str:
     """Return the rule, and a table of the claims with what they compare, the verdict, and what was measured."""
-    rows = [[claim.statement, claim.compared, signed(claim.least), *_judged(claim, ledger)] for claim in claims]
+    rows = [[claim.statement, claim.compared, signed(claim.least), *judged(claim, ledger)] for claim in claims]
     return f"{RULE}\n\n" + table(["claim", "what is compared", "least", "verdict", "difference, 95 % interval"], rows)
 
 
-def _judged(claim: Claim, ledger: Ledger) -> tuple[str, str]:
+def judged(claim: Claim, ledger: Ledger) -> tuple[str, str]:
+    """Return the verdict, and the mean difference with its interval and the number of seeds above 0."""
     found = difference(ledger.by_seed(*claim.first), ledger.by_seed(*claim.second))
     if found is None:
         return "not measured", DASH
@@ -113,8 +118,19 @@ def circumstances(ledger: Ledger, outputs: Sequence[str]) -> Mapping[str, str]:
     }
 
 
-def write_page(page: Callable[[Ledger, Ledger], str], description: str | None) -> None:
-    """Run the command line of a page: write what `page` returns for the results and for the measurements on the dev seeds."""
+def rows_of_dots(ledger: Ledger, outputs: Mapping[str, str], metric: str, marked: Collection[str] = ()) -> Figure:
+    """Draw a metric of the outputs, {label: output}: a dot for each seed, the mean and its interval. Outputs without a measurement are left out."""
+    found = {label: list(ledger.by_seed(output, metric).values()) for label, output in outputs.items()}
+    return dots({label: values for label, values in found.items() if values}, metric, marked)
+
+
+def write_page(
+    page: Callable[[Ledger, Ledger], str], description: str | None, plot: str, draw: Callable[[Ledger], Figure]
+) -> None:
+    """Run the command line of a page: write what `page` returns for the results and for the measurements on the dev seeds.
+
+    What `draw` returns for the results is written as the file `plot` to the folder that is named as the page.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path)
     parser.add_argument("--tuning", type=Path, required=True, help="file of the measurements on the dev seeds")
@@ -122,4 +138,5 @@ def write_page(page: Callable[[Ledger, Ledger], str], description: str | None) -
     given = parser.parse_args()
     given.page.parent.mkdir(parents=True, exist_ok=True)
     given.page.write_text(page(Ledger(given.results), Ledger(given.tuning)), encoding="utf-8")
+    save(draw(Ledger(given.results)), given.page.with_suffix("") / plot)
     print(given.page)

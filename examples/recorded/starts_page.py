@@ -8,8 +8,9 @@ The claims and their rules were written down before the runs.
 from collections.abc import Mapping
 
 from choose_rates import STARTS_PLAN, read_plan, tuning_table
-from judged import Claim, cell, circumstances, minutes, summary, table, verdicts, write_page
+from judged import Claim, cell, circumstances, minutes, rows_of_dots, summary, table, verdicts, write_page
 from ledger import Ledger
+from matplotlib.figure import Figure
 
 STARTS = {
     "bert": "BERT alone",
@@ -202,6 +203,10 @@ fine-tuning? `make starts` generates this page from [its runs](starts/runs.jsonl
 
 {summary}
 
+![Recall@5 before fine-tuning: each start alone, and after REALM pre-training](starts/recall.svg)
+
+Recall@5 on the test questions before fine-tuning: a small dot for each seed, the mean, and its 95 % interval over seeds.
+
 ## As it starts, and after REALM pre-training
 
 R@k is the share of {questions} test questions with an answer in one of the k best blocks. Utility is the gain of log-probability by
@@ -339,9 +344,16 @@ def _tuned(ledger: Ledger, starts: Mapping[str, str]) -> str:
     return table(header, rows)
 
 
+def figure(ledger: Ledger) -> Figure:
+    """Draw recall@5 of each start, alone and after REALM."""
+    alone = {label: f"{start}.start" for start, label in STARTS.items()}
+    trained = {f"{label}, then REALM": f"{start}.realm" for start, label in STARTS.items()}
+    return rows_of_dots(ledger, {**alone, **trained, "BM25": "bm25.start"}, "recall@5", trained)
+
+
 def main() -> None:
     """Run the command line: write the page."""
-    write_page(page, __doc__)
+    write_page(page, __doc__, "recall.svg", figure)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ The claims and their rules were written down before the runs.
 """
 
 from choose_rates import STARTS_PLAN, read_plan, tuning_table
-from judged import DASH, Claim, cell, circumstances, minutes, summary, table, verdicts, write_page
+from judged import DASH, Claim, cell, circumstances, minutes, rows_of_dots, summary, table, verdicts, write_page
 from ledger import Ledger
+from matplotlib.figure import Figure
 from starts_page import SHARED, WORLD
 
 ROWS = {
@@ -49,6 +50,10 @@ generates this page from [its runs](table1/runs.jsonl).
 ## What holds
 
 {summary}
+
+![Exact match of every row](table1/em.svg)
+
+Exact match of every row on the test questions: a small dot for each seed, the mean, and its 95 % interval over seeds.
 
 ## Exact match
 
@@ -126,9 +131,15 @@ def _spans(ledger: Ledger) -> str:
     return table(["model", "log-probability"], rows)
 
 
+def figure(ledger: Ledger) -> Figure:
+    """Draw the exact match of each row that was run."""
+    rows = {label: f"table1.{row}" for row, (label, _) in ROWS.items()}
+    return rows_of_dots(ledger, rows, "em", [label for label in rows if label.startswith("REALM")])
+
+
 def main() -> None:
     """Run the command line: write the page."""
-    write_page(page, __doc__)
+    write_page(page, __doc__, "em.svg", figure)
 
 
 if __name__ == "__main__":

@@ -199,10 +199,7 @@ def pipeline_rates(name: str) -> dict[str, float]:
 def test_the_pipeline_has_the_rates_that_the_dev_seeds_chose(name):
     plan = choose_rates.read_plan(PROGRAM / f"{name}-rates.yaml")
     found, rates = ledger.Ledger(ROOT / "docs" / "results" / name / "tuning.jsonl"), pipeline_rates(name)
-    if name == "readers" and not found.records:
-        assert len(set(rates.values())) == 1, "without tuning every arm has the same rate"
-    else:
-        assert {t.variable: float(plan.best(found, t)) for t in plan.tuned} == rates
+    assert {t.variable: float(plan.best(found, t)) for t in plan.tuned} == rates
 
 
 @pytest.mark.parametrize("part", ["starts", "table1", "readers"])
@@ -256,9 +253,6 @@ def test_every_output_of_the_pages_is_in_the_pipeline(part):
 @pytest.mark.parametrize(("part", "tuning"), [("starts", "starts"), ("table1", "starts"), ("readers", "readers")])
 def test_the_published_page_is_that_of_the_published_runs(part, tuning):
     results = ROOT / "docs" / "results"
-    if part == "readers" and not (results / part / "runs.jsonl").exists():
-        assert not (results / f"{part}.md").exists()
-        return
     assert (results / f"{part}.md").read_text() == load(f"{part}_page").page(
         ledger.Ledger(results / part / "runs.jsonl"), ledger.Ledger(results / tuning / "tuning.jsonl")
     )
