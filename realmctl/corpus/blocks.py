@@ -101,8 +101,9 @@ class BlockPacker:
     A sentence too long for a block is cut between words, and `split_sentences` counts it. With `long_sentences="keep"`
     it becomes a block longer than `max_wordpieces`, as in the official preprocessing.
 
-    With `keep_passages` a document is a block with the document's own id, even one with a title alone. A document that does not fit loses the
-    sentences beyond the limit, and `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
+    With `keep_passages` a document is a block with the document's own id, even one with a title alone. One whose file cuts it into passages,
+    as SQuAD's does, is as many documents, with ids of their own. A passage that does not fit loses the sentences beyond the limit, and
+    `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
 
     A heading stands in the block of the text after it. If their first sentence does not fit there, it is cut as one that is too long;
     with `long_sentences="keep"`, and after headings that take more than half of the room, the heading stays behind.
@@ -115,6 +116,12 @@ class BlockPacker:
 
     def blocks(self, document: Document) -> Iterator[Block]:
         """Yield the blocks of one document in order. A document without a wordpiece has none."""
+        if self.settings.keep_passages and document.passages:
+            for number, passage in enumerate(document.passages):
+                yield from self.blocks(
+                    Document(f"{document.id}-{number}", document.title, passage, where=document.where)
+                )
+            return
         size, most, around = self.wordpiece.itemsize, self.settings.max_wordpieces, self.wordpiece.frame.around_two
         title_ids = self.wordpiece.packed(document.title)
         if self.settings.long_titles == "cut":

@@ -28,6 +28,7 @@ class Document:
         has_lines: whether a line end of the text says something, as between the items of a list. Then blocks keep it, and
             divide no line that fits into one.
         headings: where the lines that are headings end, in characters. A block does not end with a heading that text follows.
+        passages: the texts that it is cut into already, in order, where its file says so. `chunk --keep-passages` makes a block of each.
         where: its file and place there, for messages.
     """
 
@@ -38,6 +39,7 @@ class Document:
     clean: Callable[[Document], Document] | None = field(default=None, compare=False)
     has_lines: bool = field(default=False, compare=False)
     headings: frozenset[int] = field(default=frozenset(), compare=False)
+    passages: tuple[str, ...] = field(default=(), compare=False)
     where: str = field(default="", compare=False)
 
 

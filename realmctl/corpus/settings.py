@@ -102,8 +102,8 @@ class ChunkSettings(CorpusSettings):
         default="cut",
     )
     keep_passages: bool = setting(
-        "The corpus is cut already: each document is one block with the document's own id. One longer than a block loses the "
-        "sentences that do not fit.",
+        "The corpus is cut already: each document, or each paragraph of a SQuAD file, is one block with an id of its own. One longer "
+        "than a block loses the sentences that do not fit.",
         default=False,
     )
     sentence_splitter: str = setting(

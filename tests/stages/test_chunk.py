@@ -164,6 +164,18 @@ def test_passages_keep_their_ids(tmp_path, capsys):
     assert "1 passage is longer than a block" in capsys.readouterr().err
 
 
+def test_the_paragraphs_of_a_squad_file_are_its_passages(tmp_path):
+    path = tmp_path / "s.json"
+    paragraphs = [{"context": f"The {word}. A stone.", "qas": []} for word in ("river", "lamp")]
+    path.write_text(json.dumps({"data": [{"title": "A_B", "paragraphs": paragraphs}]}))
+    stage = Chunk(corpus=(path,), tokenizer="train:200", max_wordpieces=64, keep_passages=True, workers=1)
+    records = list(Records(stage.make(tmp_path / "blocks").file("blocks.jsonl.zst")))
+    assert [(r["id"], r["document"], r["title"], r["text"]) for r in records] == [
+        ("s.json-0-0", "s.json-0-0", "A B", "The river. A stone."),
+        ("s.json-0-1", "s.json-0-1", "A B", "The lamp. A stone."),
+    ]
+
+
 def test_an_error_leaves_no_artifact(tmp_path):
     path = dump(tmp_path / "d.xml.bz2", ("A", article(1)))
     path.write_bytes(path.read_bytes()[:-20])

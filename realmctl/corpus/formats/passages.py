@@ -54,7 +54,7 @@ def read_ms_marco(file: CorpusFile) -> Iterator[Document]:
 
 
 def read_squad(file: CorpusFile) -> Iterator[Document]:
-    """Yield the articles of a SQuAD-layout file. The paragraphs of an article are one document.
+    """Yield the articles of a SQuAD-layout file. The paragraphs of an article are one document, and its passages.
 
     The layout has no ids, and titles repeat, so an article's id is the name of the file and its number.
     """
@@ -63,9 +63,9 @@ def read_squad(file: CorpusFile) -> Iterator[Document]:
         articles = json.loads(streams.whole_text(path, MAX_JSON_FILE))["data"]
         for number, article in enumerate(articles):
             title, where = article.get("title") or "", f"{path}, article {number}"
-            text = "\n".join(paragraph["context"].strip() for paragraph in article["paragraphs"])
+            passages = tuple(encodable(paragraph["context"].strip(), where) for paragraph in article["paragraphs"])
             title = encodable(title, where).replace("_", " ")
-            yield Document(f"{file.name}-{number}", title, encodable(text, where), where=where)
+            yield Document(f"{file.name}-{number}", title, "\n".join(passages), passages=passages, where=where)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path}: not in SQuAD's layout, data[].paragraphs[].context ({type(error).__name__}: {error}). "
