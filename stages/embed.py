@@ -8,6 +8,7 @@ from itertools import chain
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.log import say
 from realmctl.pipeline import Stage, reads
 from realmctl.retrieval.embedding.settings import EmbedSettings
 
@@ -18,7 +19,8 @@ class Embed(EmbedSettings, Stage):
     An interrupted run continues where it stopped and ends with the same bytes.
 
     With --former, the vectors of blocks that have not changed are reused from former embeddings, from an index or from a
-    model, and only the other blocks are embedded.
+    model, and only the other blocks are embedded. Embeddings of the same blocks by a retriever of the same weights, such as a
+    start that training kept, are taken over without it.
     """
 
     makes = "embeddings"
@@ -109,7 +111,12 @@ class Embed(EmbedSettings, Stage):
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.embedding.embedding import embed_artifact
+        from realmctl.retrieval.embedding.reused import made_before
 
+        if same := made_before(self.blocks, self.retriever, out.path.parent, self.dtype, self.precision):
+            say(f"embed: {same} has the vectors of these blocks, by a retriever of the same weights")
+            out.link("embeddings.npy", same.file("embeddings.npy"))
+            return {**same.metrics, "taken_over": same.metrics["rows"], "embedded": 0}
         return embed_artifact(self.blocks, self.retriever, self, out, self._former_with_blocks())
 
     def _former_with_blocks(self) -> tuple[Artifact, Artifact] | None:

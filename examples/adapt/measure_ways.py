@@ -80,7 +80,11 @@ class Recorder:
             say(f"{domain.name} {domain.split}: too few labelled dev queries for {arm}")
             return
         minutes = (time.process_time() - start) / 60
-        parts = {} if retriever is None else {"retriever": retriever, "index": index_of(bench, retriever, arm)}
+        kept = {} if retriever is None else {"kept_step": retriever.metrics.get("kept_step")}
+        parts: dict[str, Artifact] = {}
+        if retriever is not None:  # the start has been embedded
+            searched, name = (bench.start, "encoder") if kept["kept_step"] == 0 else (retriever, arm)
+            parts = {"retriever": searched, "index": index_of(bench, searched, name)}
         cloze = cloze_recall(bench, retriever, arm) if retriever and "chosen" in missing else {}
         for search in missing:
             weight = {"bm25_weight": cloze["bm25_weight"]} if search == "chosen" else {}
@@ -89,7 +93,6 @@ class Recorder:
                 top=50 if domain.pages else 10, **SEARCHES[search], **weight, **parts,
             )  # fmt: skip
             values = ndcg_by_query(ranking, domain, bench.folder)
-            kept = {} if retriever is None else {"kept_step": retriever.metrics.get("kept_step")}
             self.append(
                 {
                     **place,

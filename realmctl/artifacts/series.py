@@ -114,7 +114,7 @@ def find_version(series: Path, recipe: str, inputs: Iterable[Artifact] = ()) -> 
         newest = newest or each.path
         if _number(each.path) <= first:
             break
-        if each.recipe == recipe and _is_whole(each):
+        if each.recipe == recipe and is_whole(each):
             if each.path != newest and pinned_version(series) is None:
                 warn(
                     f"{series} resolves to {newest}, made with other settings. To use the matching version, name it, or run "
@@ -152,7 +152,8 @@ def require_newest(base: Artifact) -> None:
         )
 
 
-def _is_whole(artifact: Artifact) -> bool:
+def is_whole(artifact: Artifact) -> bool:
+    """Hash a version again as REALMCTL_VERIFY says, and return whether it is undamaged. A damaged one is warned of."""
     policy = verification()
     large = artifact.total_bytes() > FOUND_BYTES
     if policy is Verification.QUICK or (large and policy is not Verification.FULL):

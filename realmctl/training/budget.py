@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import torch
+
 from realmctl.artifacts import Writer
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.execution import processes
@@ -20,42 +22,55 @@ from realmctl.log import say
 from realmctl.models.precision import autocast, pick_device
 from realmctl.training import data_parallel
 from realmctl.training.objective import Objective, Part
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings import ClozeSettings, TrainSettings
 
-TIMED = 3
-"""Steps that are timed, after one that is slower than the others."""
-MEASUREMENTS = 7
-"""Measurements that a run has beside its steps, at most: at the start, five times, at the end."""
+TIMED, ENOUGH_SECONDS = 3, 5.0
+"""Steps that are timed, after one that is slower than the others; fewer where they take this long together."""
+MEASUREMENTS = 6
+"""Measurements that a run has beside its steps, at most: at the start, four times between, at the end, and one to spare."""
 SHARE = 0.95
 """Share of the time that the steps are planned for."""
 
-S = TypeVar("S", bound=TrainSettings)
+S = TypeVar("S", bound=ClozeSettings)
 
 
 def within_minutes(
-    objective: Objective[Part], settings: S, out: Writer, measure: Callable[[], object] | None = None
+    settings: S,
+    out: Writer,
+    what: str,
+    objective: Callable[[], Objective[Part]],
+    measure: Callable[[], object] | None = None,
+    beside: Callable[[], float] = lambda: 0.0,
 ) -> S:
     """Return the settings with as many steps as fit into `settings.seconds`, at most `settings.steps`.
 
+    The timing itself is taken off the time.
+
     Args:
-        objective: What will be trained. Its gradients are lost; its weights do not change.
         settings: Those of the training. Without a limit they are returned as they are.
         out: The artifact being written, which keeps the number.
+        what: Name of the stage for messages.
+        objective: What will be trained, or what takes as long. Its gradients are lost; its weights do not change.
         measure: A measurement that the run repeats, to be timed too.
+        beside: Seconds that each step takes beside what is timed, on average.
     """
     if settings.seconds is None:
         return settings
     path = out.scratch("budget") / "steps.json"
     steps = data_parallel.from_first(_kept(path))
     if steps is None:
-        step, other = _seconds(objective, settings), 0.0
+        say(f"{what}: a few steps are timed, to know how many fit into {settings.minutes:.3g} minutes")
+        start, step = time.monotonic(), _seconds(objective(), settings)
+        told, each, fixed = f"a step takes {step:.2g} s", step + beside(), 0.0
         if measure is not None:
             begin = time.monotonic()
             measure()
-            other = MEASUREMENTS * (time.monotonic() - begin)
-        fit = int((SHARE * settings.seconds - other) / step)
-        steps = data_parallel.from_first(max(1, min(settings.steps, fit)))
-        say(f"a step takes {step:.2g} s, so {steps} steps are taken in {settings.seconds / 60:g} minutes")
+            seconds, every = time.monotonic() - begin, settings.cloze_every
+            told += f" and a measurement {seconds:.2g} s"
+            each, fixed = (each + seconds / every, 2 * seconds) if every else (each, MEASUREMENTS * seconds)
+        left = SHARE * settings.seconds - (time.monotonic() - start) - fixed
+        steps = data_parallel.from_first(max(1, min(settings.steps, int(left / each))))
+        say(f"{what}: {told}, so {steps} step{'s are' if steps > 1 else ' is'} taken")
         if processes.is_first():
             write_sealed(path, {"steps": steps})
     return dataclasses.replace(settings, steps=steps)
@@ -70,19 +85,26 @@ def _kept(path: Path) -> int | None:
 
 
 def _seconds(objective: Objective[Part], settings: TrainSettings) -> float:
-    """Seconds of a step without its update."""
+    """Seconds of a step without its update. The first one, which is slower, does not count."""
     device = pick_device(settings.device)
     objective.modules.to(device).train()
-    for number in range(TIMED + 1):
-        if number == 1:
-            begin = time.monotonic()
-        with autocast(device, settings.precision):
-            parts = objective.draw(number)
-        for part in parts:
-            with autocast(device, settings.precision):
-                loss, _ = objective.loss(part)
-            if loss is not None:
-                loss.backward()  # type: ignore[no-untyped-call]
-                float(loss.detach())  # waits for the device
+    _step(objective, settings, device, 0)
+    begin = time.monotonic()
+    for number in range(1, TIMED + 1):
+        _step(objective, settings, device, number)
+        taken = time.monotonic() - begin
+        if data_parallel.anyone(taken >= ENOUGH_SECONDS):
+            break
     objective.modules.zero_grad(set_to_none=True)
-    return (time.monotonic() - begin) / TIMED
+    return taken / number
+
+
+def _step(objective: Objective[Part], settings: TrainSettings, device: torch.device, number: int) -> None:
+    with autocast(device, settings.precision):
+        parts = objective.draw(number)
+    for part in parts:
+        with autocast(device, settings.precision):
+            loss, _ = objective.loss(part)
+        if loss is not None:
+            loss.backward()  # type: ignore[no-untyped-call]
+            float(loss.detach())  # waits for the device

@@ -132,8 +132,15 @@ def check_cloze_alarms(flag: str, names: Sequence[str]) -> None:
 
 
 class ClozeSettings(TrainSettings):
-    """The training of a retriever, which may be measured on sentences that were cut out of their blocks."""
+    """The training of a retriever, which may end after some minutes, and may be measured on sentences that were cut out of their blocks."""
 
+    minutes: float | None = setting(
+        "Minutes of training, its measurements included. A few steps are timed first, and as many are taken as fit, at most --steps; the "
+        "result is that of --steps with this number. Default: no limit.",
+        default=None,
+        above=0,
+        at_most=1e6,
+    )
     cloze_recall: int = setting(
         "Sentences that are cut out of their blocks; each must find its block, which needs no labels. The share that does is logged at the "
         "start, every so often and at the end. 0: none.",
@@ -147,7 +154,9 @@ class ClozeSettings(TrainSettings):
         at_least=0,
     )
     cloze_every: int | None = setting(
-        "Steps between two measurements of cloze recall. Default: a fifth of the steps.", default=None, at_least=1
+        "Steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
+        default=None,
+        at_least=1,
     )
     cloze_patience: int = setting(
         "Stop after this number of measurements in a row without a better cloze recall. 0: take all steps.",
@@ -178,21 +187,14 @@ class ClozeSettings(TrainSettings):
             flag = next(f"{name} {value}" for name, value in asked.items() if value)
             raise ConfigError(f"{flag} needs --cloze-recall N, such as 400, which says what is better.")
 
-
-class TimedSettings(ClozeSettings):
-    """The training of a retriever that may end after some minutes."""
-
-    minutes: float | None = setting(
-        "Minutes of training, its measurements included. A few steps are timed first, and as many are taken as fit, at most --steps; the "
-        "result is that of --steps with this number. Default: no limit.",
-        default=None,
-        above=0,
-        at_most=1e6,
-    )
-
     @property
     def seconds(self) -> float | None:
         return None if self.minutes is None else 60 * self.minutes
+
+    @property
+    def measured_every(self) -> int:
+        """Steps between two measurements: `cloze_every`, or as many as make five of a run."""
+        return self.cloze_every or -(-self.steps // 5)
 
 
 class TrainingStage(TrainSettings, Stage, abstract=True):
@@ -346,7 +348,7 @@ class MlmSettings(TrainSettings):
     )
 
 
-class WarmEncoderSettings(TimedSettings, WarmStartSettings):
+class WarmEncoderSettings(ClozeSettings, WarmStartSettings):
     """A warm start whose training predicts masked wordpieces of windows of blocks."""
 
     warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
@@ -443,7 +445,7 @@ class RetroMaeSettings(WarmEncoderSettings):
     )
 
 
-class ContrastSettings(TimedSettings):
+class ContrastSettings(ClozeSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
     distill_start: float = setting(

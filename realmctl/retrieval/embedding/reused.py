@@ -1,4 +1,4 @@
-"""Vectors of blocks that did not change, taken over from former embeddings or a former index.
+"""Vectors that exist already: of blocks that did not change, and of retrievers that training left as they were.
 
 A vector depends on the retriever and on the wordpieces of title and body, and on nothing else. So a block of the same
 content, embedded by the same retriever, keeps its vector wherever its row is now. Legend: D projection, n blocks.
@@ -7,18 +7,52 @@ content, embedded by the same retriever, keeps its vector wherever its row is no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
+from realmctl.artifacts.manifest import FileEntry
+from realmctl.artifacts.series import is_whole, readable_versions
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.index.protocol import Vectors
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
+from realmctl.models.retriever_settings import RETRIEVER
 
 ABSENT = -1
 EMBEDDINGS_FILE = "embeddings.npy"
+
+
+def same_retriever(one: Artifact, other: Artifact) -> bool:
+    """Whether two retrievers have the same weights and settings, and so give every text the same vector, whatever was recorded beside."""
+
+    def computing(artifact: Artifact) -> dict[str, FileEntry]:
+        files = artifact.manifest.files
+        return {name: files[name] for name in files if name == RETRIEVER or name.startswith(("query/", "block/"))}
+
+    return computing(one) == computing(other)
+
+
+def made_before(blocks: Artifact, retriever: Artifact, embeddings: Path, dtype: str, precision: str) -> Artifact | None:
+    """Return embeddings of the same blocks by another version of a retriever, with the same weights; None where there are none.
+
+    A training that keeps its start, because no gain is shown, makes such a version.
+
+    Args:
+        blocks: the blocks.
+        retriever: the retriever. The other versions of its series are looked at.
+        embeddings: the series of embeddings that is searched.
+        dtype, precision: floating-point type and arithmetic, as settings of `embed`.
+    """
+    versions = readable_versions(retriever.path.absolute().parent)
+    same = {each.content for each in versions if each.kind == retriever.kind and same_retriever(each, retriever)}
+    for each in readable_versions(embeddings) if same else ():
+        made_of = each.lineage.get("blocks"), each.settings.get("dtype"), each.settings.get("precision")
+        if each.lineage.get("retriever") in same and made_of == (blocks.content, dtype, precision) and is_whole(each):
+            return each
+    return None
 
 
 @dataclass(frozen=True)

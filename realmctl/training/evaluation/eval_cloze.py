@@ -7,6 +7,7 @@ from realmctl.log import say
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.reused import same_retriever
 from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.methods import RRF_K
 from realmctl.retrieval.search.opening import DEPTH
@@ -37,7 +38,12 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     score_NM = passages.scores(Retriever.load(settings.retriever.path).to(device), collator, settings.precision)
     rank_N, found = ranks_of(score_NM), counts
     if settings.baseline is not None:
-        start_N = passages.ranks(Retriever.load(settings.baseline.path).to(device), collator, settings.precision)
+        same = same_retriever(settings.baseline, settings.retriever)  # such as a start that training kept
+        start_N = (
+            rank_N
+            if same
+            else passages.ranks(Retriever.load(settings.baseline.path).to(device), collator, settings.precision)
+        )
         found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
     if settings.method != HYBRID:
         return {**found, **recall(rank_N)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +52,45 @@ def lost_rule(steps: int) -> AlarmRule:
     )
 
 
+@dataclass(frozen=True)
+class ClozeQueries:
+    """What a run is measured on.
+
+    Args:
+        passages: The sentences and their passages.
+        titles: Titles and their passages; None to ask for none.
+        collator: Lays them out.
+        precision: Arithmetic of the measurements.
+    """
+
+    passages: ClozePassages
+    titles: ClozePassages | None
+    collator: Collator
+    precision: str
+
+    @classmethod
+    def drawn(cls, settings: ClozeSettings, blocks: Artifact) -> ClozeQueries:
+        """Draw what the settings ask for. Raises InputError for blocks with too few sentences."""
+        corpus, wanted = Corpus(blocks), settings.cloze_titles
+        passages = ClozePassages.drawn(corpus, settings.cloze_recall, settings.cloze_blocks, settings.seed)
+        titles = ClozePassages.titled(corpus, wanted, settings.cloze_blocks, settings.seed) if wanted else None
+        return cls(passages, titles, Collator.of(Tokenizer.load(blocks.path)), settings.precision)
+
+    def ranks(self, retriever: Retriever) -> tuple[Ranks, Ranks | None]:
+        """The ranks of the sentences' passages, and of the titles'."""
+        by_sentence = self.passages.ranks(retriever, self.collator, self.precision)
+        if self.titles is None:
+            return by_sentence, None
+        return by_sentence, self.titles.ranks(retriever, self.collator, self.precision)
+
+
 class OnCloze(Around[Part]):
     """The objective `inner`, measured on sentences that were cut out of blocks.
 
     Args:
         inner: The objective. Its modules hold the retriever.
         retriever: What is measured.
-        passages: The sentences and their passages.
-        titles: Titles and their passages; None to ask for none.
-        collator: Lays them out.
+        asked: The sentences, and the titles.
         settings: How often, when to stop, and what to keep.
         folder: Where the best weights are kept.
         what: Name of the stage for messages.
@@ -69,19 +100,16 @@ class OnCloze(Around[Part]):
         self,
         inner: Objective[Part],
         retriever: Retriever,
-        passages: ClozePassages,
-        titles: ClozePassages | None,
-        collator: Collator,
+        asked: ClozeQueries,
         settings: ClozeSettings,
         folder: Path,
         what: str,
     ) -> None:
         super().__init__(inner)
-        self.retriever, self.passages, self.collator, self.settings = retriever, passages, collator, settings
-        self.what, self.every = what, settings.cloze_every or max(1, settings.steps // 5)
+        self.retriever, self.asked, self.settings = retriever, asked, settings
+        self.what, self.every = what, settings.measured_every
         self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
         self.alarms = Alarms([lost_rule(settings.steps)], settings.stop_on, what)
-        self.titles = titles
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
         self.best_step, self.best_rr, self.last_step = 0, 0.0, 0
@@ -104,13 +132,12 @@ class OnCloze(Around[Part]):
 
     def measure(self, step: int) -> dict[str, Any]:
         """Measure the weights, and keep them if they are the best. Returns recall, the gain over the start, and alarms."""
-        rank_N = self.passages.ranks(self.retriever, self.collator, self.settings.precision)
+        rank_N, title_N = self.asked.ranks(self.retriever)
         found: dict[str, Any] = recall(rank_N)
         if self.start_N is None:
-            self.start_N = rank_N
+            self.start_N, self.start_titles_N = rank_N, title_N
         won = gain(rank_N, self.start_N)
         found |= _told("cloze_gain", won)
-        title_N = None if self.titles is None else self._title_ranks(self.titles)
         if title_N is not None:
             found |= self._of_titles(title_N)
         if found["cloze_rr"] > self.best_rr:
@@ -140,17 +167,11 @@ class OnCloze(Around[Part]):
             if best["titles"] is not None:
                 found |= self._of_titles(np.array(best["titles"]))
         say(
-            f"{self.what}: cloze recall@5 {found['cloze_recall@5']:.3f} of {len(self.passages.sentences)} sentences among "
-            f"{len(self.passages)} blocks; gain over the start {found['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
+            f"{self.what}: cloze recall@5 {found['cloze_recall@5']:.3f} of {len(self.asked.passages.sentences)} sentences among "
+            f"{len(self.asked.passages)} blocks; gain over the start {found['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
             f"{found['cloze_gain_low']:+.4f} to {found['cloze_gain_high']:+.4f}; {self._titles_told(found)}{self._kept(kept, step)}"
         )
         return {**found, "kept_step": kept, "alarms": self.alarms.counts}
-
-    def _title_ranks(self, titles: ClozePassages) -> Ranks:
-        rank_N = titles.ranks(self.retriever, self.collator, self.settings.precision)
-        if self.start_titles_N is None:
-            self.start_titles_N = rank_N
-        return rank_N
 
     def _of_titles(self, title_N: Ranks) -> dict[str, float]:
         """`title_rr`, the mean reciprocal rank of the titles' blocks, and its gain over the start."""
@@ -160,10 +181,10 @@ class OnCloze(Around[Part]):
         )
 
     def _titles_told(self, found: Mapping[str, Any]) -> str:
-        if self.titles is None:
+        if self.asked.titles is None:
             return ""
         return (
-            f"{len(self.titles.sentences)} titles, {found['title_gain']:+.4f}, {found['title_gain_low']:+.4f} to "
+            f"{len(self.asked.titles.sentences)} titles, {found['title_gain']:+.4f}, {found['title_gain_low']:+.4f} to "
             f"{found['title_gain_high']:+.4f}; "
         )
 
@@ -221,18 +242,12 @@ def train_on_cloze(
     """
     with data_parallel.process_group(pick_device(settings.device)):
         if not settings.cloze_recall or retriever is None or blocks is None:
-            return train(objective, within_minutes(objective, settings, out), out, what)
-        collator = Collator.of(Tokenizer.load(blocks.path))
-        corpus, wanted = Corpus(blocks), settings.cloze_titles
-        passages = ClozePassages.drawn(corpus, settings.cloze_recall, settings.cloze_blocks, settings.seed)
-        titles = ClozePassages.titled(corpus, wanted, settings.cloze_blocks, settings.seed) if wanted else None
-        if wanted and titles is None:
+            return train(objective, within_minutes(settings, out, what, lambda: objective), out, what)
+        asked = ClozeQueries.drawn(settings, blocks)
+        if settings.cloze_titles and asked.titles is None:
             say(f"{what}: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
-        measured = [passages, titles] if titles else [passages]
-        settings = within_minutes(
-            objective, settings, out, lambda: [each.ranks(retriever, collator, settings.precision) for each in measured]
-        )
-        watched = OnCloze(objective, retriever, passages, titles, collator, settings, out.scratch(FOLDER), what)
+        settings = within_minutes(settings, out, what, lambda: objective, lambda: asked.ranks(retriever))
+        watched = OnCloze(objective, retriever, asked, settings, out.scratch(FOLDER), what)
         metrics = train(watched, settings, out, what)
         with trained_weights(settings, out, what):
             last = watched.take(metrics["steps"], out.file("metrics.jsonl"))

@@ -39,15 +39,19 @@ from realmctl.models.marginal import distillation, retrieval_utility, scaled, se
 from realmctl.models.precision import autocast, pick_device, to_device
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
+from realmctl.retrieval.embedding.embedding import seconds_to_embed
+from realmctl.retrieval.embedding.settings import EmbedSettings
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
+from realmctl.training.budget import within_minutes
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
 from realmctl.training.data.passages import Passages
-from realmctl.training.evaluation.on_cloze import train_on_cloze
+from realmctl.training.evaluation.on_cloze import ClozeQueries, train_on_cloze
+from realmctl.training.index_shards import open_own_shard
 from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.alarms import Alarms, rules
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
@@ -65,21 +69,44 @@ from realmctl.training.settings import PretrainSettings
 def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
     """Pre-train retriever and reader together, and write both with the index of the trained retriever. Returns metrics."""
     retriever = Retriever.load(settings.retriever.path, settings.dropout)
+    settings = _within_minutes(settings, retriever, out)
     with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
         objective = PretrainObjective(settings, retriever, in_use)
         metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "pretrain")
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
     with trained_weights(settings, out, "pretrain"):
-        index = publish_retriever_and_index(settings, out, retriever)
-        last = _last_measures(objective, index, out)
+        index = publish_retriever_and_index(settings, out, retriever, metrics.get("kept_step", metrics["steps"]))
+        last = _last_measures(objective, index, out, metrics["steps"])
     if settings.reader_is_trained or settings.reader_lm is None:  # a frozen language model stays where it is
         objective.reader.save(out)
     counts = {**metrics["alarms"], **objective.alarms.counts}
     return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": counts}
 
 
-def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer) -> dict[str, float]:
+def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Writer) -> PretrainSettings:
+    """The settings with the steps that fit into the minutes. What is timed is another objective, so the run's own knows nothing of it."""
+    if settings.seconds is None:
+        return settings
+    opener = open_own_shard if settings.index_shards else open_index
+
+    def timed() -> PretrainObjective:
+        device = str(pick_device(settings.device))
+        return PretrainObjective(settings, retriever, IndexInUse(settings.index, device, opener=opener))
+
+    def refreshes() -> float:
+        where = settings.device if settings.refresh == "inline" else settings.refresh_device
+        elsewhere = where == "elsewhere" or pick_device(where) != pick_device(settings.device)
+        if settings.refresh == "never" or settings.refresh_every == "auto" or elsewhere:
+            return 0.0
+        embed = EmbedSettings(device=settings.device, precision=settings.precision)
+        return seconds_to_embed(settings.blocks, settings.retriever, embed) / settings.period
+
+    asked = ClozeQueries.drawn(settings, settings.blocks) if settings.cloze_recall else None
+    return within_minutes(settings, out, "pretrain", timed, asked and (lambda: asked.ranks(retriever)), refreshes)
+
+
+def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer, step: int) -> dict[str, float]:
     """Measure the trained retriever with its index, and append the numbers to metrics.jsonl."""
     if objective.recall_questions is None:
         return {}
@@ -87,7 +114,7 @@ def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer) -
     objective.retriever.to(device)  # it was published from the CPU
     found = objective.published(open_index(index.path, str(device)))
     with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
-        log.write(json.dumps({"step": objective.settings.steps, **found}) + "\n")
+        log.write(json.dumps({"step": step, **found}) + "\n")
     return found
 
 

@@ -72,15 +72,15 @@ def refreshed_index(
         )
 
 
-def publish_retriever_and_index(settings: RefreshSettings, out: Writer, retriever: Retriever) -> Artifact:
-    """Write the trained retriever and its index, which is the last refresh. For the first process, after the training.
+def publish_retriever_and_index(settings: RefreshSettings, out: Writer, retriever: Retriever, step: int) -> Artifact:
+    """Write the retriever of a step and its index, which is the last refresh. For the first process, after the training.
 
     Returns:
         The index.
     """
     maker = IndexMaker(request_of(settings), settings.device)
     origin = retriever_origin(settings, out)
-    last = write_retriever(out.path / "retriever", origin, retriever.cpu(), maker.blocks, settings.steps)
+    last = write_retriever(out.path / "retriever", origin, retriever.cpu(), maker.blocks, step)
     return maker.make(last, out.path / "index")
 
 

@@ -16,7 +16,6 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.methods import reciprocal_rank_fusion
 from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training import budget
 from realmctl.training.evaluation import cloze_recall
 from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recall
 from stages.condenser_init import CondenserInit
@@ -238,30 +237,6 @@ def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
         IctInit(blocks=chain.blocks, retriever=chain.retriever, **settings)
     with pytest.raises(ConfigError, match="--contrastive"):
         CondenserInit(blocks=chain.blocks, bert="scratch:tiny", cloze_recall=5).check()
-
-
-def test_minutes_give_the_run_of_the_steps_that_fit(chain: Chain, tmp_path, monkeypatch):
-    """The same weights as --steps with their number, also when the run was stopped and its timing would now differ."""
-    monkeypatch.setattr(budget, "MEASUREMENTS", 0)
-    monkeypatch.setattr(budget, "_seconds", lambda *given: 60 / 5.5)
-    with monkeypatch.context() as patch:
-        stop_at(patch, 3)
-        with pytest.raises(Stopped):
-            ict(chain, steps=100, minutes=1.0).make(tmp_path / "timed")
-    monkeypatch.setattr(budget, "_seconds", lambda *given: 60 / 50)
-    timed = ict(chain, steps=100, minutes=1.0).make(tmp_path / "timed")
-    monkeypatch.undo()
-    assert timed.metrics["steps"] == 5
-    counted = ict(chain, steps=5).make(tmp_path / "counted")
-    assert timed.file("block/model.safetensors").read_bytes() == counted.file("block/model.safetensors").read_bytes()
-
-
-def test_when_the_time_is_over_the_run_ends_also_after_a_resume(chain: Chain, tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "_seconds", lambda *given: 1e-9)
-    made = IctInit(blocks=chain.blocks, retriever=chain.retriever, **{**ICT, "steps": 1000}, minutes=1e-6).make(
-        tmp_path / "r"
-    )
-    assert made.metrics["steps"] == 1  # the first step is longer than 60 microseconds
 
 
 def test_fused_scores_are_those_of_hybrid_search():
