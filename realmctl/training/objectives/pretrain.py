@@ -102,8 +102,11 @@ def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Write
         embed = EmbedSettings(device=settings.device, precision=settings.precision)
         return seconds_to_embed(settings.blocks, settings.retriever, embed) / settings.period
 
+    def measure() -> object:
+        return asked.ranks(retriever) if asked else None
+
     asked = ClozeQueries.drawn(settings, settings.blocks) if settings.cloze_recall else None
-    return within_minutes(settings, out, "pretrain", timed, asked and (lambda: asked.ranks(retriever)), refreshes)
+    return within_minutes(settings, out, "pretrain", timed, measure if asked else None, refreshes)
 
 
 def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer, step: int) -> dict[str, float]:
