@@ -45,6 +45,7 @@ NAMES = {
     "cocondenser": "coCondenser",
     "retromae": "RetroMAE",
     "realm": "REALM after ICT",
+    "causal": "a frozen causal language model as reader",
     "labels-32": "32 labelled questions",
     "labels-128": "128 labelled questions",
     "labels-1000": "1,000 labelled questions",

@@ -77,7 +77,7 @@ class Recorder:
         start = time.process_time()
         retriever = ARMS[arm](bench) if arm in ARMS else None
         if retriever is None and arm in ARMS:
-            say(f"{domain.name} {domain.split}: too few labelled dev queries for {arm}")
+            say(f"{domain.name} {domain.split}: {arm} needs more labelled dev queries, or --reader-lm")
             return
         minutes = (time.process_time() - start) / 60
         kept = {} if retriever is None else {"kept_step": retriever.metrics.get("kept_step")}
@@ -117,6 +117,7 @@ def main() -> None:
     )
     parser.add_argument("--arms", default=",".join(ARMS), help="Arms, separated by commas. Default: all.")
     parser.add_argument("--searches", default="dense,hybrid,chosen", help="Searches of these arms.")
+    parser.add_argument("--reader-lm", help="Causal language model of the arm `causal`: a folder or a hub id.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workspace", type=Path, default=Path("adapt"))
     parser.add_argument("--results", type=Path, required=True)
@@ -133,7 +134,7 @@ def main() -> None:
             blocks = own_stages()["chunk"](
                 corpus=(domain.corpus,), tokenizer=options.encoder, max_wordpieces=256, keep_passages=True, workers=1
             ).make(folder / "blocks")
-            bench = Bench(domain, blocks, start, options.encoder, folder, seed)
+            bench = Bench(domain, blocks, start, options.encoder, folder, seed, options.reader_lm)
             if not seed:
                 recorder.measure(domain, bench, "bm25", "", ("bm25",))
             for arm in options.arms.split(","):

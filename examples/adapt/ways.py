@@ -110,7 +110,7 @@ class Bench:
     """What an arm starts from on a domain.
 
     domain: What is measured on. blocks: Its passages. start: The imported retriever. encoder: Its folder. folder: Where the domain's
-    artifacts go. seed: Seed of all training.
+    artifacts go. seed: Seed of all training. reader_lm: Folder or hub id of a causal language model, or None.
     """
 
     domain: Domain
@@ -119,6 +119,7 @@ class Bench:
     encoder: str
     folder: Path
     seed: int
+    reader_lm: str | None = None
 
     def made(self, command: str, name: str, **settings: Any) -> Artifact:
         """Make an artifact of a stage, or open the one that has this recipe."""
@@ -166,6 +167,18 @@ def _realm(bench: Bench) -> Artifact:
     return model.part("retriever")
 
 
+def _by_language_model(bench: Bench) -> Artifact | None:
+    """REALM's loop with a frozen causal language model that reads the second part of each passage; None where there is no model."""
+    if bench.reader_lm is None:
+        return None
+    model = bench.made(
+        "pretrain", "causal", blocks=bench.blocks, retriever=bench.start, index=index_of(bench, bench.start, "encoder"), reader_lm=bench.reader_lm,
+        block_prompt="{title}\n{block}\n\n", target="continuation", marginal="sequence", steps=40, batch_size=8, candidates=5, lr=2e-5, warmup=5, optimizer="adamw",
+        dropout=0.0, refresh="inline", refresh_every=20, seed=bench.seed,
+    )  # fmt: skip
+    return model.part("retriever")
+
+
 def cloze_recall(bench: Bench, retriever: Artifact, name: str) -> dict[str, float]:
     """The gain of a retriever over the start, the weight of BM25 that finds most, and what each search finds, without labels."""
     found = bench.made(
@@ -199,6 +212,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     ).part("retriever"),
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
     "realm": _realm,
+    "causal": _by_language_model,
     **{f"labels-{count}": _labelled(count) for count in LABELS},
 }
-"""Arms by name. They train on the passages of the domain alone; `labels-N` on N labelled dev queries."""
+"""Arms by name. They train on the passages of the domain alone; `labels-N` on N labelled dev queries. None: not possible on this domain."""

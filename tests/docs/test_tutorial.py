@@ -18,6 +18,7 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.pipeline.discovery import own_stages
 from tests.conftest import Command
+from tests.fixtures.encoders import make_bert, make_sentence_encoder
 from tests.fixtures.language_models import make_t5
 
 ROOT = Path(__file__).parents[2]
@@ -84,39 +85,6 @@ def write_documents(source: Path, path: Path) -> list[dict[str, str]]:
     documents = [{**each, "text": re.sub(r"<[^>]+>", "", each["text"])} for each in texts]
     path.write_text("".join(json.dumps(each) + "\n" for each in documents), encoding="utf-8")
     return documents
-
-
-def make_bert(folder: Path, texts: list[str]) -> None:
-    """Write a tiny BERT with a vocabulary of the texts' words."""
-    from transformers import BertConfig, BertForMaskedLM
-
-    from tests.fixtures.blocks import save_tokenizer, word_tokenizer
-
-    tokenizer = word_tokenizer(texts)
-    folder.mkdir()
-    save_tokenizer(tokenizer, folder)
-    config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-    )
-    BertForMaskedLM(config).save_pretrained(folder)
-
-
-def make_sentence_encoder(folder: Path, texts: list[str]) -> None:
-    """Write a tiny BERT without its head as sentence-transformers would: mean pooling, then unit length."""
-    make_bert(folder, texts)
-    listed = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
-    entries = [
-        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
-        for number, (name, path) in enumerate(listed)
-    ]
-    (folder / "modules.json").write_text(json.dumps(entries))
-    (folder / "1_Pooling").mkdir()
-    pooling = {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
 
 
 def program_of(page: Path) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +16,9 @@ sys.path.append(str(EXAMPLES))
 
 import gains_page as page  # noqa: E402
 import measure_ways as run  # noqa: E402
+
+from tests.fixtures.encoders import make_sentence_encoder  # noqa: E402
+from tests.fixtures.language_models import make_gpt2  # noqa: E402
 
 
 def line(arm: str, search: str, seed: int, values: list[float], encoder: str = "mini") -> dict[str, object]:
@@ -112,3 +117,46 @@ def test_what_the_results_have_is_not_measured_again(tmp_path):
     bench = run.Bench(domain=domain, blocks=None, start=None, encoder="", folder=tmp_path, seed=0)
     again.measure(domain, bench, "encoder", "mini", ("dense",))
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_the_script_trains_arms_and_writes_the_page(tmp_path):
+    """The inverse cloze task, and a causal language model as the reader, on made-up passages. What is done is not done again."""
+    words = ["river", "stone", "lamp", "forest", "castle", "harbour", "bridge", "garden", "tower", "valley"]
+    passages = [
+        f"The {a} stands near the {b}. Its {b} is older than any {a}. People call it {a} {b}."
+        for a in words
+        for b in words
+    ]
+    domain = tmp_path / "towns"
+    (domain / "qrels").mkdir(parents=True)
+    rows = [{"_id": str(n), "title": text.split()[1], "text": text} for n, text in enumerate(passages)]
+    (domain / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    queries = [{"_id": f"q{n}", "text": " ".join(passages[n].split()[-2:])} for n in range(0, 100, 9)]
+    (domain / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    judged = "".join(f"{query['_id']}\t{query['_id'][1:]}\t1\n" for query in queries)
+    (domain / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    make_sentence_encoder(tmp_path / "encoder", passages)
+    make_gpt2(tmp_path / "gpt2")
+    results, page_file = tmp_path / "runs.jsonl", tmp_path / "page.md"
+
+    def adapt() -> None:
+        subprocess.run(
+            ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}"],
+            env={
+                **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1",
+                "ARMS": "encoder,ict,causal", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
+            },
+            check=True,
+        )  # fmt: skip
+
+    adapt()
+    lines = results.read_text().splitlines()
+    measured = {(record["arm"], record["search"]) for record in map(json.loads, lines)}
+    assert measured == {
+        ("bm25", "bm25"),
+        *((arm, s) for arm in ("encoder", "ict", "causal") for s in ("dense", "scores")),
+    }
+    assert "causal language model" in page_file.read_text()
+    adapt()
+    assert results.read_text().splitlines() == lines
