@@ -84,7 +84,7 @@ class ClosedBookObjective(SelfContained):
 
 def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question], out: Writer) -> dict[str, float]:
     """Train the masked language model to fill in answers, and write it as the qa-model's only part, `reader`. Returns metrics."""
-    reader = Reader.from_masked_lm(starting_masked_lm(settings, with_head=True))
+    reader = Reader.from_masked_lm(starting_masked_lm(settings, "required"))
     objective = ClosedBookObjective(reader, Tokenizer.load(settings.blocks.path), questions, settings)
     metrics = train(objective, settings, out, "finetune")
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:

@@ -38,12 +38,13 @@ from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import MlmSettings
 from realmctl.training.starts.closed_form import start_with_ridge_head
-from realmctl.training.starts.encoder import SCRATCH, starting_bert
+from realmctl.training.starts.encoder import SCRATCH, Head, starting_bert
 
 
 def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
     """Train an encoder by masked language modelling, and write it with its head. Returns metrics."""
-    mlm = starting_bert(None, settings.bert, settings.blocks, settings.seed, settings.dropout)
+    head: Head = "any" if settings.head_init == "ridge" else "trained"
+    mlm = starting_bert(None, settings.bert, settings.blocks, settings.seed, settings.dropout, head)
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     metrics: dict[str, float] = {}
     if settings.head_init == "ridge":

@@ -38,7 +38,9 @@ class MaskedReader(PretrainReader):
         collator: Collator,
         block_length: int,
     ) -> None:
-        start = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed, settings.dropout)
+        start = starting_bert(
+            settings.encoder, settings.bert, settings.blocks, settings.seed, settings.dropout, "trained"
+        )
         self.module = Reader.from_masked_lm(start)
         self.settings, self.corpus, self.collator = settings, corpus, collator
         self.query_length, self.block_length = queries.query_length, block_length

@@ -13,7 +13,7 @@ from realmctl.retrieval.names import NO_RETRIEVAL
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs, searcher_type
 from realmctl.training.index_shards import open_own_shard
 from realmctl.training.settings import FinetuneSettings
-from realmctl.training.starts.encoder import starting_bert
+from realmctl.training.starts.encoder import Head, starting_bert
 
 
 def check_start(settings: FinetuneSettings) -> None:
@@ -52,9 +52,9 @@ def starting_span_reader(settings: FinetuneSettings) -> SpanReader:
     return SpanReader.from_bert(starting_masked_lm(settings).base_model)
 
 
-def starting_masked_lm(settings: FinetuneSettings, with_head: bool = False) -> PreTrainedModel:
-    """Return the encoder that the reader starts from. `with_head` requires its masked-language-model head."""
-    start = starting_bert(settings.start, settings.bert, settings.blocks, settings.seed, with_head=with_head)
+def starting_masked_lm(settings: FinetuneSettings, head: Head = "any") -> PreTrainedModel:
+    """Return the encoder that the reader starts from. `head`: what is asked of its masked-language-model head."""
+    start = starting_bert(settings.start, settings.bert, settings.blocks, settings.seed, head=head)
     seed_everything(settings.seed)
     return start
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from transformers import BertForMaskedLM, PreTrainedModel
 
@@ -16,6 +17,8 @@ from realmctl.tokens.tokenizer import Tokenizer
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
 """The initialiser range and hidden size of BERT base (google-research/bert, modeling.py)."""
+Head = Literal["any", "trained", "required"]
+"""any: nothing depends on the head. trained: a missing one is made, and said, since training begins with it. required: a missing one is an error."""
 SCRATCH_DROPOUT = 0.1
 """Dropout of a BERT from scratch where no other is asked for: BERT's (Devlin et al. 2019, appendix A.2)."""
 
@@ -26,7 +29,7 @@ def starting_bert(
     blocks: Artifact,
     seed: int,
     dropout: float | None = None,
-    with_head: bool = False,
+    head: Head = "any",
 ) -> PreTrainedModel:
     """Load or make the BERT to start from, with the blocks' vocabulary.
 
@@ -36,7 +39,7 @@ def starting_bert(
         blocks: the blocks whose vocabulary the BERT must have.
         seed: seed of fresh weights.
         dropout: dropout, saved with the BERT. None keeps the rates of a loaded BERT, and is 0.1 for one from scratch.
-        with_head: refuse a loaded BERT without its masked-language-model head.
+        head: what is asked of its masked-language-model head.
 
     Raises:
         MismatchError: the vocabularies differ.
@@ -44,7 +47,7 @@ def starting_bert(
     """
     if encoder is not None:
         require_same_vocabulary(blocks, encoder)
-        return _loaded(encoder.path, with_head, dropout)
+        return _loaded(encoder.path, head, dropout)
     if bert is None:
         warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
         bert = SCRATCH + "tiny"
@@ -52,24 +55,24 @@ def starting_bert(
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)
-    model = _loaded(Path(bert), with_head, dropout)
+    model = _loaded(Path(bert), head, dropout)
     _require_tokenizer(Path(bert), blocks, words, model.config.vocab_size)
     return model
 
 
 def masked_lm_with_head(folder: Path) -> PreTrainedModel:
     """Load a BERT folder. Raises InputError when it has no masked-language-model head."""
-    return _loaded(folder, True)
+    return _loaded(folder, "required")
 
 
-def _loaded(folder: Path, with_head: bool, dropout: float | None = None) -> PreTrainedModel:
+def _loaded(folder: Path, head: Head, dropout: float | None = None) -> PreTrainedModel:
     model, had_head = load_masked_lm(folder, dropout)
-    if with_head and not had_head:
+    if head == "required" and not had_head:
         raise InputError(
             f"{folder} has no masked-language-model head, and answers without retrieval come from that head. "
             "Use an encoder that mlm-init or pretrain made, or a BERT that was saved with its head."
         )
-    if not had_head:
+    if head == "trained" and not had_head:
         say(f"{folder} has no masked-language-model head; it gets a fresh one")
     return model
 

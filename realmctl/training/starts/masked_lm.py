@@ -37,7 +37,7 @@ def retriever_of_one_encoder(artifact: Artifact, blocks: Artifact) -> Retriever:
 def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | None) -> PreTrainedModel:
     """Return the encoder with its vocabulary layer; or the retriever's own encoder, with a layer that is fitted to its states."""
     if retriever is None:
-        return starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
+        return starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed, head="trained")
     base = retriever.query_tower.bert
     mlm = family_of(base).masked_lm(base.config)
     setattr(mlm, mlm.base_model_prefix, base)

@@ -40,7 +40,9 @@ def test_dropout_of_fresh_weights_is_the_one_asked_for(chain: Chain) -> None:
 
 def test_a_folder_without_a_head_gets_one(chain: Chain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = bert_folder(tmp_path / "bert", words_of(chain))
-    model = starting_bert(None, str(folder), chain.blocks, 0)
+    starting_bert(None, str(folder), chain.blocks, 0)
+    assert "fresh one" not in capsys.readouterr().err  # a retriever does not use it
+    model = starting_bert(None, str(folder), chain.blocks, 0, head="trained")
     assert torch.equal(
         model.bert.embeddings.word_embeddings.weight,
         BertModel.from_pretrained(folder).embeddings.word_embeddings.weight,
