@@ -21,6 +21,9 @@ def test_the_file_is_fresh():
 def test_pages_quote_what_was_measured(page):
     text = page.read_text(encoding="utf-8")
     assert QUOTE.search(text) and quoting(text, numbers()) == text, "run: python docs/make_numbers.py"
+    assert not re.search(r"^\s*<!--number", text, re.MULTILINE), (
+        "a line that begins with a comment is a paragraph of its own on the site"
+    )
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/results/index.md"])
