@@ -115,7 +115,7 @@ check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench: $(READY) $(PARITY)/.ready ## realmctl beside its peers, into docs/results/speed.md: QUICK=1 for small inputs, ROWS="embed exact-1", THREADS="1 2"
+bench: $(READY) $(PARITY)/.ready ## realmctl beside its peers, into docs/results/speed.md: QUICK=1 for small inputs, ROWS="embed exact-1", THREADS="1 2", DUMP=FILE for the rows of dumps
 	$(BIN)/python benchmarks/bench.py $(ROWS) $(if $(QUICK),--quick) $(if $(THREADS),--threads $(THREADS)) --realm-python $(PARITY)/bin/python
 
 constraints: ## the newest versions that pyproject.toml allows into constraints.txt, from an environment made anew

@@ -3,7 +3,7 @@
     python benchmarks/bench.py [ROW ...] [--quick] [--threads 1 2] [--rounds 3] [--realm-python .venv-parity/bin/python]
 
 Every row is one piece of work on the same input. The sides take turns, each turn in a fresh process: the work once to warm up, then once
-timed. With one thread CPU seconds count, with several wall seconds. All sides have the same settings of the allocator: transparent huge
+timed. With one thread CPU seconds count, with several and of servers wall seconds. All sides have the same settings of the allocator: transparent huge
 pages, and freed memory that stays with the process. A row whose sides disagree about the result is an error. Each measurement is kept in
 RESULTS, and PAGE is written from it alone.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from load import all_rows
-from row import DisagreementError, Row, Side
+from row import DisagreementError, MissingInputError, Row, Side
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "docs" / "results" / "speed.json"
@@ -115,7 +115,11 @@ def measure(file: Path, row: Row, threads: int, rounds: int, quick: bool, realm_
         return []
     with tempfile.TemporaryDirectory(prefix="realmctl-bench-") as name:
         folder = Path(name)
-        what = row.prepare(folder, quick)
+        try:
+            what = row.prepare(folder, quick)
+        except MissingInputError as error:
+            print(f"{row.name}: left out: {error}", file=sys.stderr)
+            return []
         runs = {side.name: list[dict[str, float]]() for side in sides}
         for _ in range(rounds):
             for side in sides:
@@ -129,7 +133,8 @@ def measure(file: Path, row: Row, threads: int, rounds: int, quick: bool, realm_
 
 def turn(python: str, file: Path, row: Row, side: Side, folder: Path, threads: int) -> dict[str, float]:
     """One turn of one side, in a process of its own."""
-    environment = {**os.environ, **ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(HERE.parent)}
+    paths = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))  # a peer may lie elsewhere
+    environment = {**os.environ, **ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
     command = [python, str(HERE / "side.py"), str(file), row.name, side.name, str(folder), str(threads)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     if done.returncode:
@@ -155,7 +160,7 @@ def compare(
         agreement = row.agree(results[0], results[1])
     except DisagreementError as error:
         sys.exit(f"{row.name}: {ours.name} and {theirs_or_ours.name} disagree: {error}")
-    clock = "cpu_s" if threads == 1 else "wall_s"
+    clock = "cpu_s" if threads == 1 and not row.wall else "wall_s"
     mine = [run[clock] for run in runs[ours.name]]
     theirs = [run[clock] for run in runs[peer.name]] if peer else [0.0] * len(mine)
     ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
@@ -208,7 +213,7 @@ A ratio of 2 means that realmctl takes half the time.
 HOW = """## Every comparison
 
 Both sides run in turn, in fresh processes with the same settings of the allocator (transparent huge pages; freed memory stays with the process). The work is done once to warm up and once \
-timed: CPU seconds on one thread, wall seconds on several. The last column says how the sides' results were compared: a row whose sides disagree is an error.
+timed: CPU seconds on one thread, wall seconds on several and of servers. The last column says how the sides' results were compared: a row whose sides disagree is an error.
 
 | work | input | realmctl | peer | threads | realmctl s | peer s | ratio (spread) | memory MiB | the same result? |
 |---|---|---|---|--:|--:|--:|--:|--:|---|"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 from row import Row
@@ -15,6 +16,7 @@ def rows_of(file: Path) -> tuple[Row, ...]:
     spec = importlib.util.spec_from_file_location(f"rows_{file.stem}", file)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where processes that a row forks look for its functions
     spec.loader.exec_module(module)
     rows: tuple[Row, ...] = module.ROWS
     return rows

@@ -23,6 +23,10 @@ class DisagreementError(Exception):
     """The sides did not do the same work."""
 
 
+class MissingInputError(Exception):
+    """The input of a row is not on this machine, so the row is left out."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One way of doing the work.
@@ -47,10 +51,11 @@ class Row:
     """A line of the page.
 
     name: What `bench.py NAME` runs.
-    prepare: Writes the input of all sides into a folder. `quick` asks for a small one. Returns what it is, for the page.
+    prepare: Writes the input of all sides into a folder. `quick` asks for a small one. Returns what it is, for the page. Raises MissingInputError.
     ours, peers: The sides. A row without peers shows our times alone.
     agree: Compares a result of ours with one of a peer. Returns what it found, and raises DisagreementError.
     needs: Packages without which the row is left out.
+    wall: Wall seconds count on one thread too, because other processes do the work.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Row:
     peers: tuple[Side, ...]
     agree: Callable[[Result, Result], str]
     needs: tuple[str, ...] = ()
+    wall: bool = False
 
 
 def equal_losses(tolerance: float) -> Callable[[Result, Result], str]:

@@ -102,7 +102,7 @@ def chunk_corpus(
 
     def chunked() -> Iterator[ChunkedUnit]:
         given = corpus_units(files, local=executor == "local")
-        for unit in map_chunks(given, out.path / "tokenizer", settings, workers, executor):
+        for unit in map_chunks(given, out.path / "tokenizer", settings, workers, executor, words):
             if unit.read:
                 unit.read.add_to(files)
             yield unit
@@ -220,19 +220,27 @@ def texts_of(unit: Pages) -> list[str]:
 
 
 def map_chunks(
-    given: Iterable[CorpusUnit], tokenizer: Path, settings: ChunkSettings, workers: int, executor: Executor
+    given: Iterable[CorpusUnit],
+    tokenizer: Path,
+    settings: ChunkSettings,
+    workers: int,
+    executor: Executor,
+    loaded: Tokenizer | None = None,
 ) -> Iterator[ChunkedUnit]:
-    """Yield the blocks of each unit in order, made by workers with the tokenizer of a folder."""
-    return map_units(chunk_unit, given, workers, initializer=prepare, initargs=(tokenizer, settings), executor=executor)
+    """Yield the blocks of each unit in order, made by workers with the tokenizer of a folder. `loaded` is the same, for a worker in this process."""
+    alone = executor == "local" and worker_count(workers) == 1
+    words = loaded if alone and loaded else tokenizer
+    return map_units(chunk_unit, given, workers, initializer=prepare, initargs=(words, settings), executor=executor)
 
 
 _packer: BlockPacker
 
 
-def prepare(tokenizer: Path, settings: ChunkSettings) -> None:
+def prepare(tokenizer: Path | Tokenizer, settings: ChunkSettings) -> None:
     """Build the packer of this process, since a packer cannot be sent to one. `map_units` calls this once in each worker."""
     global _packer
-    _packer = BlockPacker(Tokenizer.load(tokenizer), settings)
+    words = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer.load(tokenizer)
+    _packer = BlockPacker(words, settings)
 
 
 def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:

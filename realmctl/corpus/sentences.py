@@ -1,7 +1,7 @@
 """Find sentence boundaries as character offsets, by a regular expression and rules about abbreviations.
 
 The rules are this project's own. They agree with NLTK's Punkt on more than 98 % of the boundaries of encyclopedic
-English, at ten times its speed (benchmarks/dump_to_blocks.py). A sentence never contains a line break, because each
+English, at ten times its speed (benchmarks/rows/dump_to_blocks.py). A sentence never contains a line break, because each
 paragraph and each list item is a line. Marks of other scripts count in every language. A language decides which words are abbreviations.
 """
 

@@ -50,7 +50,7 @@ class ExactIndex:
         return int(self._vectors.shape[0])
 
     def vectors(self, ids: RowIds) -> NDArray[np.float32]:
-        return np.asarray(self._vectors[ids], dtype=np.float32)
+        return np.asarray(self._vectors.take(ids, axis=0), dtype=np.float32)  # half the time of indexing
 
     def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         queries = torch.from_numpy(check_queries(queries_BD, k, dimension=self.dimension))

@@ -268,7 +268,15 @@ def _write(part: FaissPart, path: Path) -> None:
 
 
 def _map(path: Path) -> FaissPart:
-    return _read(path, _faiss().IO_FLAG_MMAP | _faiss().IO_FLAG_READ_ONLY)
+    """Map a part. Its lists are read where they lie: faiss would start 32 threads at each search that read them ahead."""
+    faiss = _faiss()
+    part = _read(path, faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+    inverted = faiss.try_extract_index_ivf(part)
+    if inverted is not None:
+        lists = faiss.downcast_InvertedLists(inverted.invlists)
+        if isinstance(lists, faiss.OnDiskInvertedLists):
+            lists.prefetch_nthread = 0
+    return part
 
 
 def _read(path: Path, flags: int = 0) -> FaissPart:

@@ -47,6 +47,8 @@ class MergedIndex:
 
     def _merged(self, queries_BD: Vectors, k: int, searches: Sequence[Search]) -> tuple[Scores, RowIds]:
         """Search each part. Ids below 0 stand where a part found fewer rows."""
+        if len(self.parts) == 1 and not self.parts[0][0]:
+            return searches[0](queries_BD, k)
         queries = check_queries(queries_BD, k, dimension=self.dimension)
         scores, ids = [np.empty((len(queries), 0), np.float32)], [np.empty((len(queries), 0), np.int64)]
         for (first, _), search in zip(self.parts, searches, strict=True):

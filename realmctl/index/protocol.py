@@ -73,4 +73,5 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
 def by_score(scores_BK: Scores, ids_BK: RowIds) -> tuple[Scores, RowIds]:
     """Sort each row by falling score, ties by rising id."""
     order = np.lexsort((ids_BK, -scores_BK), axis=-1)
-    return np.take_along_axis(scores_BK, order, axis=1), np.take_along_axis(ids_BK, order, axis=1)
+    row_B1 = np.arange(len(order))[:, None]
+    return scores_BK[row_B1, order], ids_BK[row_B1, order]

@@ -36,7 +36,7 @@ class _Started:
 
 
 def decompressed_streams(file: BinaryIO, threads: int) -> Iterator[bytes]:
-    """Yield the decompressed content of a bzip2 file in pieces of at most 16 MiB.
+    """Yield the decompressed content of a bzip2 file in pieces of at most 16 MiB; without `threads`, of at most 1 MiB, and only as it is read.
 
     At most 2 `threads` + 1 pieces are held: 20 MiB each.
 
@@ -44,6 +44,9 @@ def decompressed_streams(file: BinaryIO, threads: int) -> Iterator[bytes]:
         OSError: the data is damaged.
         EOFError: the last stream has no end.
     """
+    if not threads:
+        yield from _in_order((piece, None) for piece in _pieces(file))
+        return
     with ThreadPoolExecutor(threads, "bunzip2") as pool:
         ahead: deque[tuple[bytes, Future[_Started]]] = deque()
         try:
@@ -91,12 +94,12 @@ def _start(piece: bytes) -> _Started:
         return _Started(b"", bz2.BZ2Decompressor())
 
 
-def _in_order(pieces: Iterator[tuple[bytes, Future[_Started]]]) -> Iterator[bytes]:
-    """Join what was made of the pieces. `open_stream` is the decompressor of a stream that goes on in the next piece."""
+def _in_order(pieces: Iterator[tuple[bytes, Future[_Started] | None]]) -> Iterator[bytes]:
+    """Join what was made of the pieces, if a thread was given them. `open_stream` is the decompressor of a stream that goes on in the next piece."""
     open_stream: Any = None
     for piece, future in pieces:
-        started = future.result()
-        if open_stream is None and started.output:
+        started = future.result() if future else None
+        if open_stream is None and started and started.output:
             yield started.output
             decompressor, data = started.decompressor, b""
         else:

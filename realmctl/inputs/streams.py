@@ -45,8 +45,12 @@ TO_TEXT = {
 GZIP, BZIP2, ZSTD, XZ = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 
 
-def decompressed(path: Path) -> Iterator[bytes]:
+def decompressed(path: Path, ahead: bool = True) -> Iterator[bytes]:
     """Yield the decompressed content of `path` in pieces of at most 32 MiB.
+
+    Args:
+        path: the file.
+        ahead: whether threads decompress bzip2 before the caller asks for it.
 
     Raises:
         InputError: the file is missing, damaged or cut. The message names it.
@@ -58,7 +62,7 @@ def decompressed(path: Path) -> Iterator[bytes]:
             if magic[:2] == GZIP:
                 yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Gzip)
             elif magic[:3] == BZIP2:
-                yield from _bzip2(path, file)
+                yield from _bzip2(path, file, min(MAX_THREADS, usable_cores()) if ahead else 0)
             elif magic == XZ:
                 yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Xz)
             elif magic[:4] == ZSTD:
@@ -92,8 +96,7 @@ def section(path: Path, begin: int, end: int | None = None) -> Iterator[bytes]:
             begin += len(piece)
 
 
-def _bzip2(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    threads = min(MAX_THREADS, usable_cores())
+def _bzip2(path: Path, file: BinaryIO, threads: int) -> Iterator[bytes]:
     try:
         yield from decompressed_streams(file, threads)
     except EOFError:
@@ -189,7 +192,7 @@ class _Zstd:
 def head(path: Path, size: int = 2**16) -> bytes:
     """Return the first `size` decompressed bytes, or all of a shorter file."""
     data = b""
-    for piece in decompressed(path):
+    for piece in decompressed(path, ahead=False):
         data += piece
         if len(data) >= size:
             break

@@ -7,6 +7,7 @@ import io
 import random
 import re
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from realmctl.inputs import bzip2
 from realmctl.inputs.bzip2 import decompressed_streams
+from realmctl.inputs.streams import head
 
 TEXT = "".join(f"line {n} " + "é" * (n % 7) + "\n" for n in range(3000)).encode()
 
@@ -31,7 +33,7 @@ def small_pieces(monkeypatch):
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.lists(st.integers(0, 9000), max_size=8), st.integers(1, 9), st.integers(1, 3))
+@given(st.lists(st.integers(0, 9000), max_size=8), st.integers(1, 9), st.integers(0, 3))
 def test_streams_of_any_size_are_read_as_by_python(sizes, level, threads):
     data = b"".join(bz2.compress(TEXT[:size], level) for size in sizes)
     assert read(data, threads) == bz2.decompress(data)
@@ -83,3 +85,26 @@ def test_a_reader_that_stops_early_leaves_no_thread():
     next(pieces)
     pieces.close()
     assert threading.active_count() == before
+
+
+def test_the_head_of_a_file_costs_one_small_step(monkeypatch, tmp_path):
+    """Whoever looks at the beginning of each file of a dump waits for no thread, and decompresses no whole stream."""
+    sizes: list[int] = []
+
+    class Counting:
+        def __init__(self) -> None:
+            self.inner = bz2.BZ2Decompressor()
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def decompress(self, data, most):
+            made = self.inner.decompress(data, most)
+            sizes.append(len(made))
+            return made
+
+    monkeypatch.setattr(bzip2, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(bzip2, "bz2", SimpleNamespace(BZ2Decompressor=Counting))
+    (tmp_path / "a.bz2").write_bytes(bz2.compress(TEXT))
+    assert head(tmp_path / "a.bz2", 200) == TEXT[:200]
+    assert sum(sizes) <= 300
