@@ -21,7 +21,17 @@ class EvalCloze(EvalClozeSettings, Stage):
     """
 
     makes = "cloze-recall"
-    headline = ("cloze_recall@1", "cloze_recall@5", "cloze_recall@20", "cloze_rr", "bm25_weight", "gain*")
+    headline = (
+        "cloze_recall@1",
+        "cloze_recall@5",
+        "cloze_recall@20",
+        "cloze_rr",
+        "bm25_weight",
+        "gain",
+        "gain_low",
+        "gain_high",
+        "title*",
+    )
 
     def check(self) -> None:
         from realmctl.retrieval.search.stems import check_stemmer
@@ -34,6 +44,10 @@ class EvalCloze(EvalClozeSettings, Stage):
         if self.method == "bm25":
             if self.baseline is not None:
                 raise ConfigError("--baseline is compared with a retriever. Leave it out, or --method bm25.")
+            if self.titles:
+                raise ConfigError(
+                    f"--titles {self.titles} are asked for by a retriever. Leave it out, or --method bm25."
+                )
             return
         if self.retriever is None:
             raise ConfigError(f"--method {self.method} needs --retriever.")

@@ -17,6 +17,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 DRAWS = 2000
@@ -114,6 +115,21 @@ Row = tuple[str, str]
 """Arm and search."""
 
 
+@dataclass(frozen=True)
+class Told:
+    """A trained run: its gain over the start in the mean reciprocal rank of sentences and of titles, and in nDCG@10 of people's questions.
+
+    Titles are None where the documents have none.
+    """
+
+    place: Place
+    arm: str
+    seed: int
+    sentences: float | None
+    titles: float | None
+    questions: float
+
+
 class Results:
     """The measurements, by domain and split."""
 
@@ -123,7 +139,11 @@ class Results:
         )
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
         encoders = dict.fromkeys(line["encoder"] for line in lines if line["encoder"])
-        for line in lines:
+        self._cloze: dict[Place, dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
+        for line in [line for line in lines if line["search"] == "cloze"]:
+            place = line["encoder"], line["domain"], line["split"]
+            self._cloze[place][line["arm"], line["seed"]] = line["cloze"]
+        for line in [line for line in lines if line["search"] != "cloze"]:
             for encoder in (line["encoder"],) if line["encoder"] else encoders:
                 self._rows[encoder, line["domain"], line["split"]][line["arm"], line["search"]][line["seed"]] = line
 
@@ -140,9 +160,21 @@ class Results:
         """nDCG@10, [S, Q]."""
         return np.array([record["ndcg"] for _, record in sorted(self._rows[place][row].items())])
 
-    def records(self, place: Place, row: Row) -> list[dict[str, Any]]:
-        """Of one arm and search, by rising seed."""
-        return [record for _, record in sorted(self._rows[place].get(row, {}).items())]
+    def told(self, place: Place) -> list["Told"]:
+        """What cloze recall told of each trained run, and the questions of the same run. Not of runs that cloze recall itself chose."""
+        known, dense = self._cloze.get(place, {}), self._rows[place]
+        start, base = known.get(("encoder", 0)), self.values(place, ("encoder", "dense"))[0]
+        found = []
+        for (arm, seed), told in known.items():
+            record = dense.get((arm, "dense"), {}).get(seed)
+            if start is None or record is None or arm == "encoder" or told.get("kept_step") is not None:
+                continue
+            gains = {
+                queries: told[name] - start[name] if name in told else None
+                for queries, name in (("sentences", "dense_rr"), ("titles", "title_rr"))
+            }
+            found.append(Told(place, arm, seed, **gains, questions=float(np.mean(np.array(record["ndcg"]) - base))))
+        return sorted(found, key=lambda each: (list(NAMES).index(each.arm), each.seed))
 
     def minutes(self, place: tuple[str, str, str], row: tuple[str, str]) -> float:
         """Mean processor minutes of the training, the largest of the records: a second search finds the retriever made."""
@@ -294,17 +326,61 @@ def draw(results: Results, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def cloze_gains(results: Results) -> list[tuple[float, float, str]]:
-    """(gain in cloze recall, gain in nDCG@10, name) of every trained run whose cloze recall was measured with queries as long as questions."""
-    found = []
-    for place in results.places:
-        start = results.values(place, ("encoder", "dense"))[0]
-        for arm in NAMES:
-            dense = {record["seed"]: record for record in results.records(place, (arm, "dense"))}
-            for record in results.records(place, (arm, "chosen")) if arm != "encoder" else ():
-                won = float(np.mean(dense[record["seed"]]["ndcg"] - start))
-                found.append((float(record["cloze"]["gain"]), won, f"{place[1]} {place[2]}, {NAMES[arm]}"))
-    return found
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's: Pearson's correlation of the ranks, where equal values share their mean rank. NaN where all values of one are equal."""
+
+    def ranks(values: Sequence[float]) -> NDArray[np.float64]:
+        _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+        return (np.cumsum(count) - (count - 1) / 2)[place]
+
+    with np.errstate(invalid="ignore"):
+        return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
+
+
+def pairs(told: Sequence[Told], queries: str) -> list[tuple[float, float]]:
+    """(gain of the sentences or titles, gain of the questions) of the runs that have both."""
+    return [(x, each.questions) for each in told if (x := getattr(each, queries)) is not None]
+
+
+def predicted(told: Sequence[Told], queries: str) -> str:
+    """How well the change of sentences or titles tells that of the questions, in one sentence; empty with fewer than three runs."""
+    points = pairs(told, queries)
+    if len(points) < 3:
+        return ""
+    sets = len({each.place for each in told if getattr(each, queries) is not None})
+    rho = rank_correlation(*zip(*points, strict=True))
+    agree = sum((x > 0) == (y > 0) for x, y in points)
+    how = "well" if rho >= 0.7 else "in part" if rho >= 0.4 else "hardly" if rho >= 0 else "the wrong way round"
+    return (
+        f"**{queries.capitalize()}** order {len(points)} runs on {sets} set{'s' * (sets > 1)} {how}: rank correlation {rho:+.2f} with the questions, "
+        f"and the sign of the change is that of the questions in {agree} of {len(points)}."
+    )
+
+
+def draw_told(told: Sequence[Told], path: Path) -> None:
+    """Each run: its change by sentences, and by titles, across; that of the questions upwards. Colours are sets, shapes are arms."""
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    sets, arms = list(dict.fromkeys(each.place for each in told)), list(dict.fromkeys(each.arm for each in told))
+    colors = dict(zip(sets, list(COLORS.values()) * len(sets), strict=False))
+    shapes = dict(zip(arms, "osD^vP*X" * len(arms), strict=False))
+    for axis, queries in zip(figure.subplots(1, 2, sharey=True), ("sentences", "titles"), strict=True):
+        for each in told:
+            if (x := getattr(each, queries)) is not None:
+                axis.plot([x], [each.questions], shapes[each.arm], color=colors[each.place], markersize=6, alpha=0.8)
+        axis.axhline(0, color="#999999", linewidth=0.8)
+        axis.axvline(0, color="#999999", linewidth=0.8)
+        axis.set_xlabel(f"change by {queries}, reciprocal rank")
+    figure.axes[0].set_ylabel("change by people's questions, nDCG@10")
+    handles = [Line2D([], [], linestyle="", marker="o", color=colors[place], label=named(place)) for place in sets]
+    handles += [Line2D([], [], linestyle="", marker=shapes[arm], color="#555555", label=NAMES[arm]) for arm in arms]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.3f}"
 
 
 def page(results: Results, plot: str) -> str:
@@ -344,15 +420,25 @@ def page(results: Results, plot: str) -> str:
     for place in ordered(results):
         queries = results.values(place, ("encoder", "dense")).shape[1]
         parts += [f"## {named(place)}", "", f"Encoder {place[0]}; {queries:,} queries.", "", *table(results, place), ""]
-    if cloze := cloze_gains(results):
+    told = [each for place in ordered(results) for each in results.told(place)]
+    if sentences := [said for queries in ("sentences", "titles") if (said := predicted(told, queries))]:
         parts += [
             "## What cloze recall told",
             "",
-            "Gain in the reciprocal rank of 400 pieces of sentences, 12 wordpieces long, and gain in nDCG@10 of dense search. The fewer the runs, the less it says.",
+            "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and titles for theirs. "
+            "Each point is one run: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
+            "Runs that cloze recall itself chose are left out.",
             "",
-            "| run | cloze recall | questions |",
-            "|---|--:|--:|",
-            *(f"| {name} | {gain:+.3f} | {ndcg:+.3f} |" for gain, ndcg, name in sorted(cloze, reverse=True)),
+            *(f"- {said}" for said in sentences),
+            "",
+            f"![Change by sentences and by titles against change by questions]({plot.replace('gains.svg', 'told.svg')})",
+            "",
+            "| set | retriever | seed | sentences | titles | questions |",
+            "|---|---|--:|--:|--:|--:|",
+            *(
+                f"| {named(each.place)} | {NAMES[each.arm]} | {each.seed} | {_signed(each.sentences)} | {_signed(each.titles)} | {each.questions:+.3f} |"
+                for each in told
+            ),
             "",
         ]
     return "\n".join(parts)
@@ -388,6 +474,8 @@ def main() -> None:
     results = Results(options.results)
     plot = options.page.with_suffix("") / "gains.svg"
     draw(results, plot)
+    if told := [each for place in ordered(results) for each in results.told(place)]:
+        draw_told(told, plot.with_name("told.svg"))
     options.page.write_text(page(results, str(plot.relative_to(options.page.parent))), encoding="utf-8")
     other = options.page.with_name(f"{options.page.stem}-targets.md")
     other.write_text(targets_page(results), encoding="utf-8")

@@ -3,7 +3,8 @@
     python examples/adapt/measure_ways.py --encoder FOLDER --results RUNS.jsonl --domain NAME=FOLDER[,SPLIT][,pages] ...
 
 A domain is a BEIR folder, or a file in SQuAD's layout. `pages`: the passage PAGE#N counts as PAGE. Each measurement is a ranking of one
-search (dense, BM25, or both, fused by ranks or by scores) with an arm's retriever, as nDCG@10 of each query. What the results have is not measured again, and
+search (dense, BM25, or both, fused by ranks or by scores) with an arm's retriever, as nDCG@10 of each query. The search `cloze` is none: it
+measures cloze recall, which needs no questions. What the results have is not measured again, and
 artifacts that exist are not made again, so an interrupted run goes on.
 """
 
@@ -84,9 +85,14 @@ class Recorder:
         parts: dict[str, Artifact] = {}
         if retriever is not None:  # the start has been embedded
             searched, name = (bench.start, "encoder") if kept["kept_step"] == 0 else (retriever, arm)
-            parts = {"retriever": searched, "index": index_of(bench, searched, name)}
-        cloze = cloze_recall(bench, retriever, arm) if retriever and "chosen" in missing else {}
+            parts = {"retriever": searched}
+        cloze = cloze_recall(bench, searched, name) if parts and {"cloze", "chosen"} & {*missing} else {}
+        if parts and missing != ["cloze"]:
+            parts["index"] = index_of(bench, searched, name)
         for search in missing:
+            if search == "cloze":
+                self.append({**place, "search": search, "cloze": {**cloze, **kept}})
+                continue
             weight = {"bm25_weight": cloze["bm25_weight"]} if search == "chosen" else {}
             ranking = bench.made(
                 "rank", f"{arm}-{search}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
@@ -116,7 +122,7 @@ def main() -> None:
         "--domain", action="append", required=True, help="NAME=FOLDER[,SPLIT][,pages] or NAME=FILE.json."
     )
     parser.add_argument("--arms", default=",".join(ARMS), help="Arms, separated by commas. Default: all.")
-    parser.add_argument("--searches", default="dense,hybrid,chosen", help="Searches of these arms.")
+    parser.add_argument("--searches", default="dense,hybrid,chosen,cloze", help="Searches of these arms.")
     parser.add_argument("--reader-lm", help="Causal language model of the arm `causal`: a folder or a hub id.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workspace", type=Path, default=Path("adapt"))

@@ -18,7 +18,7 @@ import torch
 from realmctl.artifacts import Writer
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.execution import processes
-from realmctl.log import say
+from realmctl.log import progress, say
 from realmctl.models.precision import autocast, pick_device
 from realmctl.training import data_parallel
 from realmctl.training.objective import Objective, Part
@@ -60,7 +60,9 @@ def within_minutes(
     steps = data_parallel.from_first(_kept(path))
     if steps is None:
         say(f"{what}: a few steps are timed, to know how many fit into {settings.minutes:.3g} minutes")
-        start, step = time.monotonic(), _seconds(objective(), settings)
+        start = time.monotonic()
+        with progress(None, f"{what}, timing", "steps"):
+            step = _seconds(objective(), settings)
         told, each, fixed = f"a step takes {step:.2g} s", step + beside(), 0.0
         if measure is not None:
             begin = time.monotonic()

@@ -1116,6 +1116,11 @@ class EvalClozeSettings(Settings):
         default=0,
         at_least=0,
     )
+    titles: int = setting(
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
+        default=0,
+        at_least=0,
+    )
     among: int = setting(
         "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0
     )

@@ -72,6 +72,50 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
     assert "towns test" in (tmp_path / "page" / "gains.svg").read_text()
 
 
+def told(arm: str, seed: int, split: str = "test", kept: int | None = None, **ranks: float) -> dict[str, object]:
+    return {
+        "domain": "towns", "split": split, "encoder": "mini", "arm": arm, "search": "cloze", "seed": seed,
+        "cloze": {**ranks, "kept_step": kept},
+    }  # fmt: skip
+
+
+def test_how_well_cloze_recall_predicts_is_computed_from_the_records(tmp_path):
+    """Sentences order five runs as the questions do, but for the sign of one; titles turn the order round."""
+    records = [told("encoder", 0, split, dense_rr=0.5, title_rr=0.5) for split in ("test", "other")]
+    records += [{**line("encoder", "dense", 0, [0.4] * 9), "split": split} for split in ("test", "other")]
+    for split, arm, seed, sentences, titles, questions in (
+        ("test", "ict", 0, 0.51, 0.49, 0.39),
+        ("test", "ict", 1, 0.52, 0.48, 0.41),
+        ("test", "crops", 0, 0.53, 0.47, 0.42),
+        ("other", "ict", 0, 0.54, 0.46, 0.43),
+        ("other", "ict", 1, 0.48, None, 0.38),
+    ):
+        ranks = {"dense_rr": sentences, **({} if titles is None else {"title_rr": titles})}
+        records += [told(arm, seed, split, **ranks), {**line(arm, "dense", seed, [questions] * 9), "split": split}]
+    records += [
+        told("ict-kept", 0, kept=0, dense_rr=0.9),
+        line("ict-kept", "dense", 0, [0.1] * 9),
+    ]  # chosen by cloze recall
+    records += [told("spider", 0, dense_rr=0.9)]  # no questions were asked
+    file = tmp_path / "runs.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    results = page.Results(file)
+    text = page.page(results, "page/gains.svg")
+    assert "**Sentences** order 5 runs on 2 sets well: rank correlation +1.00" in text and "in 4 of 5" in text
+    assert (
+        "**Titles** order 4 runs on 2 sets the wrong way round: rank correlation -1.00" in text and "in 1 of 4" in text
+    )
+    assert "| towns other | ICT | 1 | -0.020 | - | -0.020 |" in text and "(page/told.svg)" in text
+    page.draw_told([each for place in results.places for each in results.told(place)], tmp_path / "told.svg")
+    assert "towns other" in (tmp_path / "told.svg").read_text()
+
+
+def test_equal_values_share_their_rank():
+    assert page.rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(3 / (10**0.5))
+    assert page.rank_correlation([5, 1, 9], [-1, -2, 0]) == pytest.approx(1)
+    assert np.isnan(page.rank_correlation([1, 1, 1], [1, 2, 3]))
+
+
 def test_pages_are_ranked_by_their_best_passage(tmp_path):
     ranked = [("q", "ls#3", 9.0), ("q", "cp#0", 8.0), ("q", "ls#0", 7.0), ("r", "ls#0", 5.0)]
     (tmp_path / "run").write_text("".join(f"{query} Q0 {name} 1 {score} x\n" for query, name, score in ranked))

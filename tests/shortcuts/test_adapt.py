@@ -10,6 +10,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.cli.commands import adapt
 from realmctl.cli.commands.adapt import _text
 from realmctl.corpus.settings import language_of
+from realmctl.errors import InputError
 from realmctl.models.retriever import Retriever
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
@@ -54,6 +55,8 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     code, out, err = realmctl(*words, "--json")
     found = json.loads(out)
     assert code == 0 and found["steps"] == found["kept_step"] == 5, err
+    told = err.splitlines()  # what was decided, and nothing of the stages
+    assert len(told) == 2 and "40 blocks of 40 documents, language de" in told[0] and "minutes of training" in told[1]
     assert found["made"]["retriever"].endswith("retriever/v2") and found["blocks"] == 40
     monkeypatch.setattr(ClozePassages, "ranks", plain)
     monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 1.0})  # a second run keeps the share of the first
@@ -64,6 +67,15 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     assert code == 0 and json.loads(out)["results"][0]["hits"], err
     start, adapted = (Retriever.load(open_artifact(tmp_path / "w/retriever" / each).path) for each in ("v1", "v2"))
     assert start.layout == adapted.layout and start.block_encoder_hash() != adapted.block_encoder_hash()
+
+
+def test_with_too_few_sentences_it_says_what_works_instead(realmctl, chain: Chain, tmp_path, corpus):
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join(corpus.read_text().splitlines(keepends=True)[:6]))
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    code, _, err = realmctl("adapt", few, "--encoder", encoder, "--language", "en", "--workspace", tmp_path / "w")
+    assert code == InputError.exit_code and "has 6 blocks" in err and "realmctl index-docs" in err
+    assert not (tmp_path / "w/retriever/v2").exists()
 
 
 def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path, monkeypatch):
@@ -92,6 +104,8 @@ def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
         ({}, "before it was 30.0%"),
         ({"gain_low": -0.01}, "on these pieces no gain is shown"),
         ({"kept_step": 0}, "the encoder is kept as it was: 30.0%"),
+        ({"kept_step": 1, "steps": 1}, "After 1 step of training"),
+        ({"kept_step": 1, "steps": 1}, "Only 1 step fit into --minutes 2"),
         (
             {"bm25_weight": 0.5},
             "--method hybrid --fusion scores --bm25-weight 0.5 --bm25-stemmer german --workspace 'my w'",
@@ -102,6 +116,7 @@ def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
 def test_it_says_what_was_gained_and_how_to_search(changes, said):
     found = {
         "blocks": 40,
+        "minutes": 2.0,
         "steps": 50,
         "kept_step": 40,
         "sentences": 400,

@@ -12,11 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
+from realmctl import log
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Language, Workspace, computes, path
-from realmctl.log import say
+from realmctl.errors import InputError
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import MOST
 
@@ -28,6 +29,10 @@ TRUSTED_BM25_WEIGHT = 0.7
 """Largest weight of BM25 that is proposed. Cloze recall asks in the documents' own words, and chose 2 on man pages, where it cost people's questions
 .06 nDCG@10 (docs/results/adapt.md); .7 costs them .004.
 """
+FEW_STEPS = 20
+"""With fewer steps of training than these a run had little time: 50 were measured (docs/results/adapt.md)."""
+FEWEST_SENTENCES = 50
+"""With fewer sentences an interval of their gain says nothing."""
 MEASURED = 2000
 """Blocks that the last measurement embeds, twice: with the encoder as it was and as it is (adapt.yaml)."""
 
@@ -86,14 +91,24 @@ def adapt(
         "sentences": str(sentences),
         "method": "hybrid" if hybrid else "dense",
     }
-    first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
+    with log.one_bar("adapt"):
+        first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
+    counts = first["blocks"].metrics
+    log.say(
+        f"adapt: {counts['blocks']:,} blocks of {counts['documents']:,} documents, language {language_of(first['blocks'])}"
+    )
+    require_enough(first["blocks"], sentences)
     stemmer = (bm25_stemmer or stemmer_of(language_of(first["blocks"]))) if hybrid else None
     training = minutes_of_training(minutes, begin, first, workspace)
-    made = run_shipped("adapt", workspace, start, {**variables, "minutes": f"{training:g}", "stemmer": stemmer or ""})
+    with log.one_bar("adapt"):
+        made = run_shipped(
+            "adapt", workspace, start, {**variables, "minutes": f"{training:g}", "stemmer": stemmer or ""}
+        )
     trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
     dense = measured.get("dense", measured)
     found = {
-        "blocks": made["blocks"].metrics["blocks"],
+        "blocks": counts["blocks"],
+        "minutes": minutes,
         "steps": trained["steps"],
         "kept_step": trained["kept_step"],
         "sentences": measured["sentences"],
@@ -106,6 +121,21 @@ def adapt(
         "made": {name: str(artifact.path) for name, artifact in made.items()},
     }
     print_result(found, json, _text)
+
+
+def require_enough(blocks: Artifact, sentences: int) -> None:
+    """Check that the blocks have sentences enough to say whether training gained. Raises InputError."""
+    import numpy as np
+
+    from realmctl.corpus.corpus import Corpus
+
+    fewest = min(FEWEST_SENTENCES, sentences)
+    found = int((np.diff(Corpus(blocks).sentence_offsets) > 1).sum())
+    if found < fewest:
+        raise InputError(
+            f"{blocks} has {found} blocks of two sentences or more. Training on so few could not be measured: {fewest} are needed. "
+            "`realmctl index-docs` makes these documents searchable with the encoder as it is."
+        )
 
 
 def proposed_weight(measured: Mapping[str, Any]) -> float:
@@ -128,11 +158,21 @@ def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifac
     blocks = made["blocks"].metrics["blocks"]
     seconds *= SLACK * (1 + 2 * min(MEASURED, blocks) / max(1, blocks))
     training: float = round(max(LEAST * minutes, minutes - (time.monotonic() - begin + seconds) / 60), 3)
-    say(
-        f"adapt: vectors and the last measurement need about {seconds / 60:.1f} minutes, so {training:g} are for training"
+    total = (time.monotonic() - begin + seconds) / 60 + training
+    log.say(
+        f"adapt: about {training:.2g} minutes of training, and {seconds / 60:.2g} for vectors and the last measurement"
+        + (
+            f": {total:.2g} in all, since training has a tenth of --minutes {minutes:g} at least"
+            if total > 1.05 * minutes
+            else ""
+        )
     )
     write_sealed(path, {**key, "training": training})
     return training
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'s' * (count != 1)}"
 
 
 def _text(found: Mapping[str, Any]) -> str:
@@ -140,18 +180,22 @@ def _text(found: Mapping[str, Any]) -> str:
     share = {when: f"{found[f'recall@5_{when}']:.1%}" for when in ("before", "after")}
     if not found["kept_step"]:
         gained = [
-            f"No gain is shown in {found['steps']} steps of training, so the encoder is kept as it was: {share['before']} of "
+            f"No gain is shown in {_steps(found['steps'])} of training, so the encoder is kept as it was: {share['before']} of "
             f"{found['sentences']} pieces of sentences find their block among the first five."
         ]
     else:
         gained = [
-            f"After {found['kept_step']} steps of training {share['after']} of {found['sentences']} pieces of other sentences find their block "
+            f"After {_steps(found['kept_step'])} of training {share['after']} of {found['sentences']} pieces of other sentences find their block "
             f"among the first five; before it was {share['before']}. The gain in the reciprocal rank is {found['gain']:+.3f}, 95 % interval "
             f"{found['gain_low']:+.3f} to {found['gain_high']:+.3f}"
             + ("." if found["gain_low"] > 0 else ": on these pieces no gain is shown, so the start may be as good."),
             "These pieces are in the documents' own words. Where people ask in words of their own, compare both on some of their "
             "questions (realmctl rank, realmctl eval-run).",
         ]
+    if found["steps"] < FEW_STEPS:
+        gained.append(
+            f"Only {_steps(found['steps'])} fit into --minutes {found['minutes']:g}: with more minutes the gain may be larger."
+        )
     stemmer = f" --bm25-stemmer {found['bm25_stemmer']}" if found["bm25_stemmer"] else ""
     fused = (
         f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g}{stemmer}"

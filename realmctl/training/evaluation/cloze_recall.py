@@ -9,6 +9,7 @@ Legend: N sentences, M passages, D projection.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -144,12 +145,23 @@ class ClozePassages:
         """The ranks by a retriever."""
         return ranks_of(self.scores(retriever, collator, precision))
 
-    def scores(self, retriever: Retriever, collator: Collator, precision: str = "auto") -> NDArray[np.float32]:
-        """The scores by a retriever on its device, float32 [N, M]. Each process embeds a part. The retriever's mode is restored."""
+    def scores(
+        self,
+        retriever: Retriever,
+        collator: Collator,
+        precision: str = "auto",
+        on_progress: Callable[[int], None] = lambda passages: None,
+    ) -> NDArray[np.float32]:
+        """The scores by a retriever on its device, float32 [N, M]. Each process embeds a part. The retriever's mode is restored.
+
+        on_progress: called with the number of further passages that are embedded.
+        """
         training, own = retriever.training, slice(processes.rank(), None, processes.world_size())
         retriever.eval()
         passage_MD = np.empty((len(self), retriever.projection), np.float32)
-        ours = embed_titles_and_bodies(retriever, collator, self.titles[own], self.bodies[own], precision=precision)
+        ours = embed_titles_and_bodies(
+            retriever, collator, self.titles[own], self.bodies[own], precision=precision, on_progress=on_progress
+        )
         for rank, theirs in enumerate(data_parallel.gather_rows(ours)):
             passage_MD[rank :: processes.world_size()] = theirs
         count, each = len(self.sentences), SENTENCES_AT_ONCE

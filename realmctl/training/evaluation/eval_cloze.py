@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.log import say
+from realmctl.log import progress, say
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
@@ -12,7 +12,15 @@ from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.methods import RRF_K
 from realmctl.retrieval.search.opening import DEPTH
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.evaluation.cloze_recall import ClozePassages, Ranks, fused_scores, gain, ranks_of, recall
+from realmctl.training.evaluation.cloze_recall import (
+    FEWEST_TITLES,
+    ClozePassages,
+    Ranks,
+    fused_scores,
+    gain,
+    ranks_of,
+    recall,
+)
 from realmctl.training.settings import EvalClozeSettings
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.5, 5.0, 10.0)
@@ -23,9 +31,9 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     """Measure what the settings ask for.
 
     Returns:
-        `sentences` and `blocks`, their numbers; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
+        `sentences` and `blocks`, their numbers, and of the titles `titles` and `title_rr`, the mean reciprocal rank; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
         measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
-        reciprocal rank at each. With a baseline, the gain over it (dense over dense).
+        reciprocal rank at each. With a baseline, the gain over it (dense over dense), of titles too.
     """
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)
@@ -35,16 +43,30 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         return {**counts, **recall(ranks_of(passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)))}
     assert settings.retriever is not None
     collator, device = Collator.of(words), pick_device(settings.device)
-    score_NM = passages.scores(Retriever.load(settings.retriever.path).to(device), collator, settings.precision)
+    titles = ClozePassages.titled(corpus, settings.titles, settings.among, settings.seed) if settings.titles else None
+    if settings.titles and titles is None:
+        say(f"eval-cloze: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
+    asked = [passages, titles] if titles else [passages]
+    measured, baseline = [settings.retriever], settings.baseline
+    if baseline is not None and not same_retriever(
+        baseline, settings.retriever
+    ):  # it is not a start that training kept
+        measured.append(baseline)
+    with progress(len(measured) * sum(map(len, asked)), "measuring", "blocks") as bar:
+        scores = [
+            [each.scores(loaded, collator, settings.precision, bar.advance) for each in asked]
+            for loaded in (Retriever.load(each.path).to(device) for each in measured)
+        ]
+    score_NM = scores[0][0]
     rank_N, found = ranks_of(score_NM), counts
-    if settings.baseline is not None:
-        same = same_retriever(settings.baseline, settings.retriever)  # such as a start that training kept
-        start_N = (
-            rank_N
-            if same
-            else passages.ranks(Retriever.load(settings.baseline.path).to(device), collator, settings.precision)
-        )
+    if titles is not None:
+        title_N = ranks_of(scores[0][1])
+        found |= {"titles": len(title_N), "title_rr": round(float((1 / title_N).mean()), 6)}
+    if baseline is not None:
+        start_N = ranks_of(scores[-1][0])
         found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
+        if titles is not None:
+            found |= _gain("title_gain", title_N, ranks_of(scores[-1][1]))
     if settings.method != HYBRID:
         return {**found, **recall(rank_N)}
     bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)

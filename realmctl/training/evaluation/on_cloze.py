@@ -38,17 +38,22 @@ def _told(name: str, won: Gain) -> dict[str, float]:
     return {name: won.mean, f"{name}_low": won.low, f"{name}_high": won.high}
 
 
-def lost_rule(steps: int) -> AlarmRule:
-    """The alarm of cloze recall: the gain over the start is shown to be a loss."""
+def lost_rule(steps: int, keeps_start: bool) -> AlarmRule:
+    """The alarm of cloze recall: the gain over the start is shown to be a loss.
+
+    keeps_start: Whether the start is kept in such a case.
+    """
     return AlarmRule(
         "cloze_lost",
         "cloze_gain_high",
+        -1e-9,
         0.0,
-        1e-9,
         1,
         range(steps + 1),
         "sentences find their blocks worse than at the start: at best {mean:+.4f} in the reciprocal rank",
-        "Use a lower --lr or fewer --steps; --keep gain keeps the start in such a case.",
+        "The start is kept unless a later measurement shows a gain."
+        if keeps_start
+        else "Use a lower --lr or fewer --steps; --keep gain keeps the start in such a case.",
     )
 
 
@@ -109,7 +114,7 @@ class OnCloze(Around[Part]):
         self.retriever, self.asked, self.settings = retriever, asked, settings
         self.what, self.every = what, settings.measured_every
         self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
-        self.alarms = Alarms([lost_rule(settings.steps)], settings.stop_on, what)
+        self.alarms = Alarms([lost_rule(settings.steps, settings.keep == "gain")], settings.stop_on, what)
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
         self.best_step, self.best_rr, self.last_step = 0, 0.0, 0

@@ -205,6 +205,8 @@ def test_a_shown_loss_raises_the_alarm_and_may_stop_the_run(chain: Chain, tmp_pa
     scripted(monkeypatch, 2, 4, 4, 4)
     made = ict(chain).make(tmp_path / "r")
     assert made.metrics["alarms"]["cloze_lost"] == 1 and metrics_of(made)[2]["alarms"] == ["cloze_lost"]
+    scripted(monkeypatch, 2, 2, 2, 2)
+    assert not ict(chain).make(tmp_path / "equal").metrics["alarms"].get("cloze_lost")
     scripted(monkeypatch, 2, 4)
     with pytest.raises(QualityError, match="cloze_lost"):
         ict(chain, stop_on=("cloze_lost",)).make(tmp_path / "stopped")
@@ -290,6 +292,22 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
     dense_NM = passages.scores(Retriever.load(chain.retriever.path), collator, "fp32")
     bm25_NM = passages.bm25_scores(Tokenizer.load(chain.blocks.path), "english")
     assert summed["weights"]["0.5"] == recall(cloze_recall.ranks_of(dense_NM + 0.5 * bm25_NM))["cloze_rr"]
+
+
+def test_eval_cloze_asks_titles_too(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())  # these blocks contain their titles
+    inputs = {"blocks": chain.blocks, "sentences": 12, "titles": 12, "precision": "fp32"}
+    other = make_retriever(tmp_path / "other", chain.blocks, seed=5)
+    found = EvalCloze(**inputs, retriever=chain.retriever, baseline=other).make(tmp_path / "w").metrics
+    titles, collator = (
+        ClozePassages.titled(Corpus(chain.blocks), 12, 0, 0),
+        Collator.of(Tokenizer.load(chain.blocks.path)),
+    )
+    ranks, start = (titles.ranks(Retriever.load(each.path), collator, "fp32") for each in (chain.retriever, other))
+    assert found["titles"] == 12 and found["title_rr"] == pytest.approx((1 / ranks).mean(), abs=1e-6)
+    assert (found["title_gain"], found["title_gain_low"], found["title_gain_high"]) == gain(ranks, start)
+    with pytest.raises(ConfigError, match="--titles"):
+        EvalCloze(**inputs, method="bm25").check()
 
 
 def test_bm25_of_stems_finds_a_passage_by_other_endings(chain: Chain):
