@@ -80,24 +80,24 @@ MEASURED = {
     "ablation.realm_joint": Measured(ABLATION, ARM.format("REALM, tuned jointly")),
     "ablation.orqa_joint": Measured(ABLATION, ARM.format("ORQA, tuned jointly")),
     "ablation.gain": Measured(ABLATION, r"\| Pre-training helps +\|[^|]+\| +(\S+) \["),
-    "real_text.em": Measured(REAL_TEXT, rf"- REALM minus start, practised reader: {INTERVAL}"),
+    "real_text.em": Measured(REAL_TEXT, rf"- REALM minus start, copy-trained reader: {INTERVAL}"),
     "real_text.recall_1": Measured(
         REAL_TEXT, rf"- recall@1 of REALM minus that of its start, all questions: {INTERVAL}"
     ),
-    "real_text_long.em": Measured(LONGER, rf"- REALM minus start, practised reader: {INTERVAL}"),
+    "real_text_long.em": Measured(LONGER, rf"- REALM minus start, copy-trained reader: {INTERVAL}"),
     "real_text_long.recall_1": Measured(
         LONGER, rf"- recall@1 of REALM minus that of its start, all questions: {INTERVAL}"
     ),
     "real_text_long.recall_1_squad": Measured(
-        LONGER, rf"- recall@1 of REALM minus that of its start, squad-style-24-articles: {INTERVAL}"
+        LONGER, rf"- recall@1 of REALM minus that of its start, SQuAD-style questions: {INTERVAL}"
     ),
     "adapt.scores": Measured(ADAPT, SCORES.format(r"([+-]0\.\d+) \| \S+")),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
-    "revise.new": Measured("docs/results/revise.md", r"\*\*1 % .*new answers went from (\S+) ± \S+ to (\S+) ±"),
-    "revise.embedded": Measured("docs/results/revise.md", r"\*\*1 % .*?: (\S+) ± \S+ % of the blocks"),
+    "revise.new": Measured("docs/results/revise.md", r"\n\| 1 % \| \S+ ± \S+ % \| (\S+) ± \S+ → (\S+) ±"),
+    "revise.embedded": Measured("docs/results/revise.md", r"\n\| 1 % \| (\S+) ± \S+ % \|"),
     "changed.embedded": Measured(CHANGED, r"\*\*Share of the work\*\*: (\S+) % of the blocks of articles"),
     "changed.new": Measured(
-        CHANGED, r"\*\*BM25\*\*: the block with the new figure comes first for (\S+) of .*? before and (\S+) after, the"
+        CHANGED, r"\*\*BM25\*\* finds the block with the new number first: for (\S+) of .*? before and (\S+) after\."
     ),
     "starts.ict": Measured("docs/results/starts.md", r"(?s)\A.*?\n\| ICT +\| \S+ ± \S+ \| (\.\d+) "),
     "starts.cocondenser_ict": Measured(

@@ -40,7 +40,7 @@ class Arm:
 def _strangers(share: int) -> tuple[Arm, Arm]:
     key = f"strangers-{share}"
     utilities = (("in corpus", f"{key}-utility"), ("off corpus", f"{key}-on-strangers"))
-    what = f"{share} % of the sentences are about strangers"
+    what = f"{share} % of the sentences are about strangers: people of whom no block tells"
     return (
         Arm(key, f"{share} % strangers", f"{what}; its ICT has the null document in it", utilities=utilities),
         Arm(f"{key}-no-null", f"{share} % strangers, no null document", f"{what}; every candidate is a block"),
@@ -48,7 +48,9 @@ def _strangers(share: int) -> tuple[Arm, Arm]:
 
 
 REALM = Arm("realm", "REALM", "nothing", utilities=(("in corpus", "realm-utility"),), paper=Paper(38.2, 38.5))
-ORQA = Arm("orqa", "ORQA", "no pre-training; ICT as long as ICT and REALM together", "ICT", paper=Paper(31.3, 13.9))
+ORQA = Arm(
+    "orqa", "ORQA", "no pre-training; its ICT takes as long as ICT and REALM together", "ICT", paper=Paper(31.3, 13.9)
+)
 SHORT = Arm(
     "orqa-short",
     "ORQA, short ICT",
@@ -59,9 +61,9 @@ SHORT = Arm(
 UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", paper=Paper(32.3, 24.2))
 SPAN = Arm("random-span", "random span masks", "hides random spans", paper=Paper(35.3, 26.1))
 STALE = (
-    Arm("refresh-3x", "3x stale index", "index refreshed a third as often"),
-    Arm("refresh-10x", "10x stale index", "index refreshed a tenth as often"),
-    Arm("refresh-never", "index never refreshed", "the starting index throughout"),
+    Arm("refresh-3x", "3x stale index", "the index is refreshed a third as often"),
+    Arm("refresh-10x", "10x stale index", "the index is refreshed a tenth as often"),
+    Arm("refresh-never", "index never refreshed", "the first index throughout"),
 )
 NEVER = STALE[-1]
 BY_DRIFT = Arm("refresh-auto", "refresh by drift", "`--refresh-every auto`: refreshed when the embeddings have drifted")
@@ -80,8 +82,10 @@ SAME = Arm(
     "sentences and encyclopedia are one corpus that tells half of its facts again; trivial candidate excluded",
 )
 SAME_OWN = Arm("same-corpus-own", "X = Z, trivial candidate allowed", "the same without the exclusion")
-BM25 = Arm("bm25", "BM25", "BM25 with a learned scale for a retriever, plain reader", "fine-tuning")
-CLOSED_BOOK = Arm("closed-book", "closed book", "no retrieval, plain reader", "fine-tuning")
+BM25 = Arm(
+    "bm25", "BM25", "BM25 in place of the retriever, with a learned scale; the reader is not pre-trained", "fine-tuning"
+)
+CLOSED_BOOK = Arm("closed-book", "closed book", "no retrieval; the reader is not pre-trained", "fine-tuning")
 
 ARMS = (
     REALM,

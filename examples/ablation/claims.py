@@ -88,17 +88,17 @@ def _of_exact_match(tests: Tests) -> Iterator[Claim]:
         return Claim(statement, f"EM, {first.label} - {second.label}", tests.em(first, second))
 
     yield better("Pre-training helps", REALM, ORQA)
-    yield better("It helps when fine-tuning trains the retrievers too", JOINT, ORQA_JOINT)
-    yield better("It beats BM25 with the same reader", REALM, BM25)
+    yield better("Pre-training helps where fine-tuning trains the retriever too", JOINT, ORQA_JOINT)
+    yield better("REALM beats BM25 with the same reader", REALM, BM25)
     yield better("REALM's reader helps beside REALM's retriever", REALM, BY_KEY["realm-retriever"])
-    yield better("REALM's reader helps beside the retriever of the start", BY_KEY["realm-reader"], SHORT)
-    yield better("Salient spans beat random uniform masks", REALM, UNIFORM)
-    yield better("Salient spans beat random span masks", REALM, SPAN)
+    yield better("REALM's reader helps beside the retriever that REALM starts from", BY_KEY["realm-reader"], SHORT)
+    yield better("Hiding salient spans beats hiding random wordpieces", REALM, UNIFORM)
+    yield better("Hiding salient spans beats hiding random spans", REALM, SPAN)
     for stale in STALE:
-        yield better(f"A fresh index beats this one: {stale.label}", REALM, stale)
-    yield better("Refreshing by drift beats the fixed period", BY_DRIFT, REALM)
-    yield better("A stale index is worse than no pre-training", SHORT, NEVER)
-    yield better("Excluding the trivial candidate helps, X = Z", SAME, SAME_OWN)
+        yield better(f"A fresh index beats the {stale.label}", REALM, stale)
+    yield better("Refreshing when the embeddings have drifted beats a fixed period", BY_DRIFT, REALM)
+    yield better("Pre-training with an index that is never refreshed is worse than none", SHORT, NEVER)
+    yield better("Excluding the trivial candidate helps where X = Z", SAME, SAME_OWN)
     for with_null, without in STRANGERS:
         yield better(f"The null document helps, {with_null.label}", with_null, without)
 
@@ -116,7 +116,7 @@ def _of_utility(tests: Tests) -> Iterator[Claim]:
     for arm, _ in STRANGERS:
         strange, known = (utility(arm, "null_share", part) for part in ("off corpus", "in corpus"))
         yield Claim(
-            f"The null document takes more where no block can help, {arm.label}",
-            "share of p(z\\|x), off corpus - in corpus",
+            f"The null document takes a larger share where no block can help, {arm.label}",
+            "share of p(z\\|x), sentences about strangers - others",
             difference(strange, known),
         )

@@ -9,7 +9,7 @@ from results import Line, Runs
 
 LOST = 0.5
 """A run has collapsed if the recall@5 of its published index is at most this share of its start's."""
-HEADER = ("arm", "rate", "runs", "collapsed", "alarms of these", "alarms of the others")
+HEADER = ("variant", "rate", "runs", "collapsed", "alarms of these", "alarms of the others")
 
 
 def collapses_table(runs: Runs) -> str:

@@ -1,11 +1,19 @@
 """Format numbers and tables: three decimals, and a dash for a number that was not measured."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from spread import Difference, Spread
 
 DASH = "-"
+VERDICTS = {
+    "shown": "These claims are **shown**",
+    "the opposite is shown": "Of these claims **the opposite is shown**",
+    "not shown": "These claims are **not shown**",
+    "open": "These claims are **open**, because seeds are missing",
+    "not measured": "These claims are not measured",
+}
+"""How a list of claims begins, by their verdict."""
 
 
 def number(value: float | None) -> str:
@@ -42,6 +50,14 @@ def interval(found: Difference) -> str:
     if found.low is None or found.high is None:
         return "[one seed]"
     return f"[{signed(found.low)}, {signed(found.high)}]"
+
+
+def listed(claims: Iterable[tuple[str, str]]) -> str:
+    """Format (verdict, line) pairs as a list of lines below each verdict, in the order of VERDICTS."""
+    by_verdict: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
+    for verdict, line in claims:
+        by_verdict[verdict.strip("*").partition(":")[0]].append(f"- {line}")
+    return "\n\n".join("\n".join([f"{VERDICTS[name]}:", "", *lines]) for name, lines in by_verdict.items() if lines)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""The page in Markdown: the claims, the arms, the grid, staleness, utility, limits, and how it was run."""
+"""The page in Markdown: the claims, the variants (arms), the grid, staleness, utility, limits, and how it was run."""
 
 from collections.abc import Sequence
 
@@ -7,31 +7,34 @@ from claims import RULE, Tests, claims, verdict
 from collapses import collapses_table, counted
 from grid import Grid
 from limits import LIMITS
-from notation import DASH, interval, mean_and_sd, number, signed, table
+from notation import DASH, interval, listed, mean_and_sd, number, signed, table
 from results import Runs
 from spread import difference, spread
 from tuning import grid_table, staleness_table
 
 HEADER = (
-    "arm",
-    "rate",
-    "n",
+    "variant",
+    "learning rate",
+    "seeds",
     "EM",
     "R@1",
     "R@5",
-    "REALM - arm, EM",
-    "for REALM",
+    "EM: REALM - variant",
+    "seeds for",
     "against",
     "REALM ahead?",
     "paper: EM",
     "paper: R@5",
 )
 LEGEND = f"""\
-EM is exact match. R@k is the share of questions with an answer in one of the k best blocks. Fine-tuning trains the reader alone
-(`--freeze-retriever`), so that EM and R@k show what pre-training was worth; two arms are tuned jointly. Numbers are mean ± standard
-deviation over n seeds. REALM - arm is paired by seed, with its 95 % interval (Student's t, n - 1 degrees of freedom); the next
-columns count the seeds for and against REALM. `{DASH}` means not measured. The last two columns are
-from the paper's table 2 (arXiv 2002.08909): Natural Questions, dev split, R@5 before fine-tuning."""
+EM is exact match on test questions. R@k is the share of these questions with an answer in one of the k best blocks. Both are between 0
+and 1. Numbers are mean ± standard deviation over the seeds. `{DASH}` means not measured.
+
+- **Fine-tuning** trains the reader alone (`--freeze-retriever`), so that EM and R@k show what pre-training was worth. In the two rows
+  "tuned jointly" it trains the retriever too.
+- **REALM - variant** is paired by seed, with its 95 % interval (Student's t, one degree of freedom less than seeds). The next columns
+  count the seeds for and against REALM.
+- **The paper's columns** are from its table 2 (arXiv 2002.08909): Natural Questions, dev split, R@5 before fine-tuning."""
 
 
 def results(runs: Runs, grid: Grid) -> str:
@@ -47,15 +50,23 @@ def page(runs: Runs, grid: Grid, command: str, plots: Sequence[tuple[str, str]])
 # REALM's ablations on a generated world
 
 <!-- Generated: do not edit. -->
-Which parts of REALM matter? Every arm below was tuned alike, in a world whose facts are known, with models that train in minutes.
+Which parts of REALM matter? Each variant below leaves out or changes one part. All were tuned alike, with models that train in minutes, in
+a generated world whose facts are known. The page is for those who choose the settings of pre-training, or compare with the paper's
+table 2.
 
 ## What holds
 
-{summary(tests)}
+{main_scores(tests)}
 
 {_plots(plots[:1])}
 
-## Every arm on the test seeds
+Each line has a difference of exact match unless it names another measure, with its 95 % interval over seeds.
+[Every claim and its rule](#every-claim-and-its-rule) says what *shown* means. *Strangers* are people of whom no block tells. X are the sentences of
+pre-training, and Z the blocks to retrieve from.
+
+{verdicts(tests)}
+
+## Every variant on the test seeds
 
 {arms_table(tests)}
 
@@ -70,21 +81,21 @@ What differs from REALM:
 ## Every claim and its rule
 
 {RULE} The rule is the same for claims that favour REALM and for claims that do not. The runs are those on the test seeds
-({_seeds(grid, "test")}), each arm with the learning rate that its runs on the dev seeds ({_seeds(grid, "dev")}) chose.
+({_seeds(grid, "test")}), each variant with the learning rate that its runs on the dev seeds ({_seeds(grid, "dev")}) chose.
 
 {claims_table(tests)}
 
-## How every arm was tuned
+## How every variant was tuned
 
-Every arm has the same three rates at first, on the same dev seeds, as [grid.yaml](../../examples/ablation/grid.yaml) says. While the best rate of
-an arm is its lowest or its highest, the next one is tried too. The numbers are EM on dev questions: the mean, and in brackets each seed.
+Every variant has the same three learning rates at first, on the same dev seeds, as [grid.yaml](../../examples/ablation/grid.yaml) says. While the
+best rate of a variant is its lowest or its highest, the next one is tried too. The numbers are EM on dev questions: the mean, and in brackets each seed.
 The best mean, in bold, chose the rate for the test seeds.
 
 {grid_table(runs, grid)}
 
 ## Staleness
 
-These are the dev runs of REALM and of the stale arms. Drift is 1 minus the mean cosine between the old and the new embedding of a block
+These are the dev runs of REALM and of the variants with a stale index. Drift is 1 minus the mean cosine between the old and the new embedding of a block
 when the index is replaced, and overlap is the share of the old index's candidates that the new one finds too
 ([index refresh](../refresh.md)). Both are means over all replacements of a run, the one by the published index included.
 
@@ -93,7 +104,7 @@ when the index is replaced, and overlap is the share of the old index's candidat
 ## Runs that collapsed
 
 A run has collapsed if it ends with at most half of the recall@5 that its start had on dev questions. {counted(runs)} The table counts dev and test
-runs, and in how many of them each [alarm](../refresh.md#alarms) was raised. Arms and rates without a collapse and without an alarm are left out.
+runs, and in how many of them each [alarm](../refresh.md#alarms) was raised. Variants and rates without a collapse and without an alarm are left out.
 
 {collapses_table(runs)}
 
@@ -122,17 +133,27 @@ sentence. Both are in nats, and 0 means that retrieval is worth nothing. Null sh
 """
 
 
-def summary(tests: Tests) -> str:
-    """Return what holds: exact match of the main arms, and the claims by their verdict."""
-    arms = (REALM, ORQA, BM25, CLOSED_BOOK)
-    means = {arm.label: spread(tests.by_seed(arm, "em")) for arm in arms}
+def main_scores(tests: Tests) -> str:
+    """Return a sentence with the exact match of the main variants."""
+    said = {
+        REALM: "REALM",
+        BM25: "BM25 with the same reader",
+        ORQA: "ORQA (no pre-training)",
+        CLOSED_BOOK: "closed book",
+    }
+    means = {label: spread(tests.by_seed(arm, "em")) for arm, label in said.items()}
     known = [f"{label} {number(found.mean)}" for label, found in means.items() if found]
-    lines = [f"**Exact match**: {', '.join(known)}."] if known else []
-    by_verdict: dict[str, list[str]] = {}
+    return f"**Exact match**, mean over the test seeds: {', '.join(known)}." if known else "Nothing was measured yet."
+
+
+def verdicts(tests: Tests) -> str:
+    """Return the claims below their verdicts, with their differences."""
+    lines = []
     for claim in claims(tests):
-        by_verdict.setdefault(claim.verdict.partition(":")[0], []).append(claim.statement)
-    lines += [f"**{verdict.capitalize()}**: {'; '.join(statements)}." for verdict, statements in by_verdict.items()]
-    return "\n".join(f"- {line}" for line in lines)
+        other = "" if claim.compared.startswith("EM, ") else f" ({claim.compared})"
+        size = f": {signed(claim.found.mean)} {interval(claim.found)}" if claim.found else ""
+        lines.append((claim.verdict, f"{claim.statement}{size}{other}."))
+    return listed(lines)
 
 
 def claims_table(tests: Tests) -> str:
@@ -172,7 +193,7 @@ def seeds_table(tests: Tests) -> str:
     seeds = tests.grid.seeds["test"]
     columns = {arm: tests.by_seed(arm, "em") for arm in ARMS}
     return table(
-        ["arm", *(f"seed {seed}" for seed in seeds)],
+        ["variant", *(f"seed {seed}" for seed in seeds)],
         [[arm.label, *(number(column.get(seed)) for seed in seeds)] for arm, column in columns.items()],
     )
 

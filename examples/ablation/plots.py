@@ -25,18 +25,22 @@ def draw_all(runs: Runs, grid: Grid, folder: Path) -> list[tuple[str, str]]:
     drawn = [
         (
             "arms.svg",
-            "Exact match of every arm on the test seeds: mean, and 95 % interval over seeds",
+            "Exact match of every variant on the test questions: a small dot for each test seed, the mean, and its 95 % interval over seeds",
             arms(runs, grid),
         ),
         (
             "staleness.svg",
-            "EM against refresh period, and against the drift of the embeddings; dev runs",
+            "Exact match against the refresh period, and against the drift of the embeddings; dev seeds",
             staleness(runs, grid),
         ),
-        ("recall.svg", "Recall@5 of dev questions while training, test seeds", recall(runs, grid)),
+        (
+            "recall.svg",
+            "Recall@5 on dev questions during pre-training; test seeds, the mean is bold",
+            recall(runs, grid),
+        ),
         (
             "utility.svg",
-            "Retrieval utility of the top candidate in training, on what each arm hides",
+            "Retrieval utility of the top candidate during pre-training, in nats, on what each variant hides",
             utility(runs, grid),
         ),
     ]
@@ -56,7 +60,7 @@ def arms(runs: Runs, grid: Grid) -> Figure | None:
     found = {arm: values for arm, values in found.items() if values}
     if not found:
         return None
-    return dots({arm.label: values for arm, values in found.items()}, "EM, test seeds", [REALM.label])
+    return dots({arm.label: values for arm, values in found.items()}, "exact match", [REALM.label])
 
 
 def staleness(runs: Runs, grid: Grid) -> Figure | None:

@@ -17,7 +17,7 @@ def grid_table(runs: Runs, grid: Grid) -> str:
     tuned = [arm for arm in ARMS if not arm.rate_of]
     used = {rate for arm in tuned for rate in grid.rates_of(runs, arm)}
     rates = [rate for rate in grid.rates if rate in used]
-    return table(["arm", "the rate is that of", *rates], [_grid_row(runs, grid, arm, rates) for arm in tuned])
+    return table(["variant", "the rate is that of", *rates], [_grid_row(runs, grid, arm, rates) for arm in tuned])
 
 
 def _grid_row(runs: Runs, grid: Grid, arm: Arm, rates: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ LOSS_OF_RECALL = -0.01
 EXACT_MATCH = 0.35
 READERS = {
     "plain-scores": "start, plain reader",
-    "start-scores": "start, practised reader",
+    "start-scores": "start, copy-trained reader",
     "realm-scores": "REALM",
     "realm-plain-scores": "REALM's retriever, plain reader",
 }
@@ -55,7 +55,7 @@ def interval(found: Paired) -> str:
 
 def _start(made: Experiment) -> Target:
     first = made.files[0]
-    asked = f"recall@1, @5, @20 of the untrained start on the dev questions of {first}: at least " + ", ".join(
+    asked = f"recall@1, @5, @20 of the untrained start on the dev questions of `{first}`: at least " + ", ".join(
         f"{value:.2f}" for value in RECALL.values()
     )
     hits = made.start.hits("recall")
@@ -97,7 +97,7 @@ def _top_1(made: Experiment) -> Target:
 
 
 def _exact_match(made: Experiment) -> Target:
-    asked = f"EM of the best arm: at least {EXACT_MATCH:.2f}, and at least that of BM25 under the plain reader"
+    asked = f"EM of the best reader: at least {EXACT_MATCH:.2f}, and at least that of BM25 under the plain reader"
     means = {label: _mean(made, output) for output, label in READERS.items()}
     known = {label: value for label, value in means.items() if value is not None}
     bm25 = _mean(made, "bm25-scores")
@@ -114,6 +114,6 @@ def _mean(made: Experiment, output: str) -> float | None:
 
 
 def _realm_exact_match(made: Experiment) -> Target:
-    asked = "EM, REALM minus start, both with the practised reader: interval above 0"
+    asked = "EM, REALM minus start, both with the copy-trained reader: interval above 0"
     found = paired(made.right("realm-scores"), made.right("start-scores"))
     return Target(asked, "", None) if found is None else Target(asked, interval(found), found.low > 0)

@@ -44,20 +44,28 @@ COMPARISONS = tuple(
     _claim(statement, f"{first}.realm", f"{second}.realm", "recall@5")
     for statement, first, second in (
         (
-            "BERT teaches more than the causal reader, both trained",
+            "The retriever learns more from BERT than from the causal reader, both trained",
             "masked-trained-marginal",
             "causal-trained-marginal",
         ),
-        ("BERT teaches more than the causal reader, both frozen", "masked-frozen-marginal", "causal-frozen-marginal"),
-        ("distill teaches more than marginal, causal and frozen", "causal-frozen-distill", "causal-frozen-marginal"),
-        ("distill teaches more than marginal, causal and trained", "causal-trained-distill", "causal-trained-marginal"),
         (
-            "a trained causal reader teaches more than a frozen one, marginal",
+            "The retriever learns more from BERT than from the causal reader, both frozen",
+            "masked-frozen-marginal",
+            "causal-frozen-marginal",
+        ),
+        ("`distill` is ahead of `marginal`, causal reader, frozen", "causal-frozen-distill", "causal-frozen-marginal"),
+        (
+            "`distill` is ahead of `marginal`, causal reader, trained",
+            "causal-trained-distill",
+            "causal-trained-marginal",
+        ),
+        (
+            "A trained causal reader is ahead of a frozen one, `marginal`",
             "causal-trained-marginal",
             "causal-frozen-marginal",
         ),
         (
-            "a trained causal reader teaches more than a frozen one, distill",
+            "A trained causal reader is ahead of a frozen one, `distill`",
             "causal-trained-distill",
             "causal-frozen-distill",
         ),
@@ -68,46 +76,49 @@ CLAIMS = (*(claim for gains in GAINS.values() for claim in gains), *COMPARISONS)
 PAGE = """# Readers of pre-training
 
 <!-- Generated: do not edit. -->
-REALM's reader is a BERT that fills masks. `pretrain --reader-lm` puts [a language model](../how-to/language-model-reader.md) in its place. Which reader
-teaches a retriever more, in the same time and from the same start? `make readers` generates this page from [its runs](readers/runs.jsonl).
+REALM's reader is a BERT that fills masks. `pretrain --reader-lm` puts [a language model](../how-to/language-model-reader.md) in its place. With
+which reader does a retriever learn more, in the same time and from the same start? The page is for those who choose a reader and its loss.
+`make readers` generates it from [its runs](readers/runs.jsonl).
 
 ## What holds
 
-Recall@1 and recall@5 minus those of the start (ICT), from the largest gain to the smallest, and whether it is shown by
-[the rule below](#every-claim-and-its-rule):
+The reader is BERT or a small causal language model of GPT-2's kind, and its weights are *trained* or *frozen*. The loss `marginal` is REALM's;
+`distill` pulls p(z|x) towards the blocks with which the reader finds the text most likely. Recall@1 and recall@5 on test questions after
+pre-training, minus those of the start (ICT), the largest gain first:
 
 {gains}
 
-Readers and losses compared, by recall@5:
+![Recall@5 of the start and of every reader](readers/recall.svg)
+
+Recall@5 on the test questions: a small dot for each seed, the mean, and its 95 % interval over seeds. Each seed has a world of its own, so all rows
+of a seed vary together.
+
+Readers and losses compared:
 
 {comparisons}
 
-![Recall@5 of the start and of every arm](readers/recall.svg)
-
-Recall@5 on the test questions: a small dot for each seed, the mean, and its 95 % interval over seeds. Seeds have worlds of their own, and vary together.
-
 ## Recall before fine-tuning
 
-R@k is the share of {questions} test questions with an answer in one of the k best blocks. Nothing was trained on questions. Every arm starts from the
-retriever of the first row and has the same time: minutes are of one core, for pre-training and the measurement.
+R@k is the share of {questions} test questions with an answer in one of the k best blocks. Nothing was trained on questions. Every row starts from the
+retriever of the first one and has the same time. Minutes are of one core, for pre-training and the measurement.
 
 {arms}
 
 ## Which loss, and why
 
-`marginal` was ahead of `distill` with a trained causal reader on every seed, and with a frozen one on two of three. A likely cause, which no arm
-tested apart: `marginal` asks the retriever for what a block adds, given what the retriever already believes. `distill` pulls p(z|x) to the softmax of the mean
+`marginal` was ahead of `distill` with a trained causal reader on every seed, and with a frozen one on two of three. A likely cause, which no run
+tested alone: `marginal` asks the retriever for what a block adds, given what the retriever already believes. `distill` pulls p(z|x) to the softmax of the mean
 log-likelihoods of a token over a temperature of 0.1, whatever the retriever believes. So it also pulls to blocks with which the reader guesses well
-without the fact, and a causal reader of this size gains from a random block too (next part). Temperature and length normalisation of `distill` have their
+without the fact, and a causal reader of this size gains from a random block too (next section). Temperature and length normalisation of `distill` have their
 defaults and were not tuned.
 
 A frozen causal reader did no worse than a trained one. It takes no gradient, so in the same time it makes 160 steps in place of 100.
 
-## What the readers make of blocks
+## What a block is worth to each reader
 
-Measured with the retriever at its start, on held-out sentences: by how much a block raises the log-probability of what is hidden, in nats for each of
-the reader's tokens. A BERT reads the whole sentence with masks. A causal model reads it up to the span, so it has less to go by. The last column is
-the share of pairs in which a block that tells the span gains more than one that does not: what the retriever can learn.
+The table says by how much a block raises the log-probability of what is hidden, in nats for each of the reader's tokens. It was measured on
+held-out sentences, with the retriever at its start. A *positive* block is another block that holds what is hidden. A BERT reads the whole sentence with masks. A causal model reads it up to the span, so it has less to go by. The last column is
+the share of pairs in which a positive block is worth more than one that is not: what the retriever can learn.
 
 {reading}
 
@@ -115,28 +126,29 @@ the share of pairs in which a block that tells the span gains more than one that
 
 {verdicts}
 
-## How the arms were tuned
+## How the readers were tuned
 
 {tuning}
 
-The steps of an arm were set before, from the time of a step. Temperature and length normalisation of distill are the defaults.
+The number of steps of each row was set before, from the time of a step. Temperature and length normalisation of distill are the defaults.
 
 ## How it was run
 
 ```bash
 make readers TUNE=1          # chooses the rates on the dev seed; they go into examples/readers.yaml
-make readers FIRST_SEED=43   # one arm of seed 40 was looked at before the rates were tuned
+make readers FIRST_SEED=43   # seed 40 was looked at once before the rates were tuned
 ```
 
 - Complete seeds: {seeds}. Each seed has its own generated world ({world}). Measurements that are missing for a seed: {missing}.
-- Both readers have two layers of width 128 and practised on other worlds, where each sentence stands behind a block that restates it: the BERT by
-  `mlm-init --spans`, the GPT-2, from random weights, by `lm-init --blocks`. They are the same for all seeds. So the spread does not contain their luck.
+- Both readers have two layers of width 128 and had copy pre-training on other worlds, where each sentence stands behind a block that restates it: the BERT by
+  `mlm-init --spans`, the GPT-2, from random weights, by `lm-init --blocks`. They are the same for all seeds. So the spread does not contain the
+  variation between such readers.
 - Settings: `examples/readers.yaml`.
 - realmctl {realmctl}; {processor}. Numbers are mean ± sample standard deviation over the seeds; a dash is what was not run.
 """
 
 
-TUNED = """Every arm has one learning rate, chosen on a dev seed with dev questions, by the rule of `examples/recorded/readers-rates.yaml`. The chosen rate is
+TUNED = """Every row has one learning rate, chosen on a dev seed with dev questions, by the rule of `examples/recorded/readers-rates.yaml`. The chosen rate is
 bold.
 
 """
@@ -161,7 +173,7 @@ def page(ledger: Ledger, tuned: Ledger) -> str:
             ],
         ),
         reading=table(
-            ["reader", "a block that tells the span", "a random one", "tells gains more"],
+            ["reader", "a positive block", "a random block", "positive is worth more"],
             [
                 [label, *(cell(ledger, f"{reader}.reading", name) for name in READINGS)]
                 for reader, label in READING.items()

@@ -8,7 +8,7 @@ The claims and their rules were written down before the runs.
 from collections.abc import Mapping
 
 from choose_rates import STARTS_PLAN, read_plan, tuning_table
-from judged import Claim, cell, circumstances, minutes, rows_of_dots, summary, table, verdicts, write_page
+from judged import Claim, cell, circumstances, minutes, ranking, rows_of_dots, summary, table, verdicts, write_page
 from ledger import Ledger
 from matplotlib.figure import Figure
 
@@ -196,28 +196,33 @@ and 38.2; the second number is 35.5 without added titles.
 PAGE = """# Starts of a retriever
 
 <!-- Generated: do not edit. -->
-Each start makes a retriever from the same encoder. Which one is best before training on questions, after REALM pre-training, and after
-fine-tuning? `make starts` generates this page from [its runs](starts/runs.jsonl).
+A retriever needs a start before REALM pre-training: one with random weights finds nothing to learn from. Which start is best alone, after
+REALM pre-training, and after fine-tuning on questions? The page is for those who choose one ([how to run each](../how-to/other-starts.md)).
+`make starts` generates it from [its runs](starts/runs.jsonl).
 
 ## What holds
 
-{summary}
+Means over the test questions and the seeds, the best first:
+
+{best}
 
 ![Recall@5 before fine-tuning: each start alone, and after REALM pre-training](starts/recall.svg)
 
-Recall@5 on the test questions before fine-tuning: a small dot for each seed, the mean, and its 95 % interval over seeds.
+Recall@5 on the test questions of generated worlds, before fine-tuning: a small dot for each seed, the mean, and its 95 % interval over seeds.
+
+{summary}
 
 ## As it starts, and after REALM pre-training
 
 R@k is the share of {questions} test questions with an answer in one of the k best blocks. Utility is the gain of log-probability by
-retrieval on held-out sentences, in nats a wordpiece. Minutes are of one core, the shared encoder left out.
+retrieval on held-out sentences, in nats a wordpiece. Minutes are of one core, without those of the encoder that all share.
 
 {starts}
 
 ## After fine-tuning
 
 Retriever and reader are trained on the questions. EM is exact match, from 0 to 1. The last two columns are fine-tuned from the model of
-REALM pre-training, the others from the start itself.
+REALM pre-training, the others from the start itself. "128" and "all" say how many of the 1,000 training questions were used.
 
 {tuned}
 
@@ -261,7 +266,7 @@ make starts
 
 - Complete seeds: {seeds}. Each seed has its own generated world ({world}). Measurements that are missing for a seed: {missing}.
 - The encoder has two layers of width 128. It comes from copy pre-training on other worlds, is the same for all seeds, and its training is
-  not in the minutes. So the spread does not contain the luck of the encoder.
+  not in the minutes. So the spread does not contain the variation between encoders.
 - Settings: `examples/starts.yaml`. ICT and Spider take the same number of steps and queries; a query of Spider brings two blocks. The
   steps of Condenser and coCondenser come on top of those of ICT, so these starts had more training. The column of minutes says how
   much.
@@ -282,6 +287,7 @@ def page(ledger: Ledger, tuned: Ledger) -> str:
     asked = sorted({int(record.values["questions"]) for record in ledger.newest("ict.start").values()})
     return PAGE.format(
         **_real_text(ledger),
+        best=_best(ledger),
         summary=summary(CLAIMS, ledger),
         verdicts=verdicts(CLAIMS, ledger),
         questions=", ".join(map(str, asked)) or "no",
@@ -292,6 +298,25 @@ def page(ledger: Ledger, tuned: Ledger) -> str:
         world=WORLD,
         **circumstances(ledger, outputs),
     )
+
+
+def _best(ledger: Ledger) -> str:
+    """Return a line for each setting: the starts by their mean, the best first."""
+
+    def starts(names: Mapping[str, str], measurement: str, **more: str) -> dict[str, str]:
+        return {label: f"{start}.{measurement}" for start, label in names.items()} | more
+
+    lines = {
+        "Alone, recall@5": ranking(ledger, starts(STARTS, "start", BM25="bm25.start"), "recall@5"),
+        "After REALM pre-training, recall@5": ranking(ledger, starts(STARTS, "realm"), "recall@5"),
+        "After REALM pre-training and fine-tuning on all questions, exact match": ranking(
+            ledger, starts(STARTS, "realm-questions-all"), "em"
+        ),
+        "On real text, alone, recall@5": ranking(
+            ledger, starts(TEXT_STARTS | UNTRAINED_TEXT_STARTS, "start", BM25="text-bm25.start"), "recall@5"
+        ),
+    }
+    return "\n".join(f"- **{what}**: {found}." for what, found in lines.items())
 
 
 def _real_text(ledger: Ledger) -> dict[str, str]:

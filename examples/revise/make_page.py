@@ -3,10 +3,17 @@
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+from matplotlib.figure import Figure
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
+
+from dots import dots, save
 
 Results = Sequence[dict[str, Any]]
 ROWS = {
@@ -21,12 +28,19 @@ ROWS = {
 PAGE = """# A memory that can be edited
 
 <!-- Generated: do not edit. -->
-Do answers follow a corpus that is edited? A model is trained once. Then facts are changed in its corpus, and in nothing else. The
-corpus is revised, only the changed blocks are embedded, and the same weights answer.
+Do answers follow when documents are edited? A model is trained once. Then facts are changed in its corpus, and in nothing else. The
+corpus is revised, only the changed blocks are embedded, and the same weights answer. The page is for those whose documents change
+([how to revise them](../how-to/changing-corpus.md)).
 
 ## What holds
 
+In a generated world the answers follow, without training. Exact match (EM) on questions about changed facts, before and after the corpus was revised:
+
 {claims}
+
+![Exact match on the new answers, where {smallest} of the facts changed]({folder}/em.svg)
+
+Exact match on the new answers, where {smallest} of the facts changed: a small dot for each seed, the mean, and its 95 % interval over seeds.
 
 ## Answers
 
@@ -35,7 +49,7 @@ not change.
 
 {answers}
 
-What the controls are:
+The controls:
 
 - **New text, old vectors.** The blocks hold the new values, and the search still uses the vectors that they had before. {stale}
 - **The old statement stays.** The documents of the old corpus stay, and one more document for each changed fact states the new value. The
@@ -87,12 +101,14 @@ def read(folder: Path, seeds: int) -> Results:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def page(results: Results, beside: str) -> str:
-    """Return the page. `beside` is the path from the page's folder to the results."""
+def page(results: Results, beside: str, folder: str) -> str:
+    """Return the page. `beside` is the path from the page's folder to the results, and `folder` to its plot."""
     shares = list(results[0]["shares"])
     first = results[0]["shares"][shares[0]]
     return PAGE.format(
         claims=_claims(results, shares),
+        smallest=_percent(shares[0]),
+        folder=folder,
         seeds=len(results),
         seed_list=", ".join(str(run["seed"]) for run in results),
         facts=f"{first['facts']:,}",
@@ -110,29 +126,26 @@ def page(results: Results, beside: str) -> str:
 
 
 def _claims(results: Results, shares: Sequence[str]) -> str:
-    lines = []
+    rows = []
     for share in shares:
         entries = [run["shares"][share] for run in results]
-        em = {
-            (row, key): _spread([e["em"][row][key] for e in entries])
-            for row in ("before", "after")
-            for key in ("new", "old", "unchanged")
-        }
         embedded = _spread([100 * e["revision"]["embedded"] / e["revision"]["rows"] for e in entries], 1)
-        lines.append(
-            f"- **{_percent(share)} of the facts changed**: {embedded} % of the blocks were embedded again. EM on the new answers "
-            f"went from {em['before', 'new']} to {em['after', 'new']}, and on the old answers from {em['before', 'old']} to "
-            f"{em['after', 'old']}. On unchanged facts it was {em['before', 'unchanged']} before and {em['after', 'unchanged']} after."
-        )
+        em = [
+            " → ".join(_spread([e["em"][row][key] for e in entries]) for row in ("before", "after"))
+            for key in ("new", "old", "unchanged")
+        ]
+        rows.append([_percent(share), f"{embedded} %", *em])
+    header = ["facts changed", "blocks embedded again", "EM, new answers", "EM, old answers", "EM, unchanged facts"]
+    lines = [_table(header, rows) + "\n"]
     weights = all(run["weights_unchanged"] for run in results)
     lines.append(
-        f"- Gradient steps: 0. The content hashes of the model and of the qa-model were computed again from their files at the end, and "
+        f"- **No training**: the content hashes of the model and of the qa-model were computed again from their files at the end, and "
         f"were {'the same' if weights else '**not the same**'} in every seed."
     )
     back = [run["shares"][share]["back"] for run in results for share in shares]
     lines.append(
-        f"- Back again (A to B to A): the blocks had the content hash of A in {sum(b['same_blocks'] for b in back)} of {len(back)} runs, and "
-        f"{100 * fmean(b['same_answers'] for b in back):.2f} % of the answers were those of A."
+        f"- **Undone**: after the edits were taken back, the blocks had their first content hash in {sum(b['same_blocks'] for b in back)} of {len(back)} "
+        f"runs, and {100 * fmean(b['same_answers'] for b in back):.2f} % of the answers were the first ones."
     )
     return "\n".join(lines)
 
@@ -202,6 +215,18 @@ def _equality(results: Results, shares: Sequence[str]) -> str:
     )
 
 
+def figure(results: Results) -> Figure:
+    """Draw exact match on the new answers for each row of the table, where the fewest facts changed."""
+    share = next(iter(results[0]["shares"]))
+    em = [run["shares"][share]["em"] for run in results]
+    named = {row: label.replace("**", "") for row, label in ROWS.items()}
+    return dots(
+        {label: [each[row]["new"] for each in em] for row, label in named.items()},
+        "exact match, new answers",
+        [named["after"]],
+    )
+
+
 def _percent(share: str) -> str:
     return f"{100 * float(share):g} %"
 
@@ -229,7 +254,9 @@ def main() -> None:
     given = parser.parse_args()
     given.page.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(os.path.relpath(given.results, given.page.parent)).as_posix()
-    given.page.write_text(page(read(given.results, given.seeds), beside), encoding="utf-8")
+    results = read(given.results, given.seeds)
+    given.page.write_text(page(results, beside, given.page.stem), encoding="utf-8")
+    save(figure(results), given.page.with_suffix("") / "em.svg")
     print(given.page)
 
 

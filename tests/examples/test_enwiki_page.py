@@ -135,7 +135,9 @@ def test_what_holds_is_what_the_intervals_say(program: dict[str, ModuleType], fo
         return str(text.partition("## What holds\n\n")[2].partition("\n\n##")[0])
 
     assert "**Recall@1, all questions**: no difference is shown; REALM minus its start is +0.025" in holds()
-    assert "start, plain reader 0.400; start, practised reader 0.200; REALM 0.400; BM25, plain reader 0.300." in holds()
+    assert (
+        "start, plain reader 0.400; start, copy-trained reader 0.200; REALM 0.400; BM25, plain reader 0.300." in holds()
+    )
     for seed, (hits, gained) in enumerate([(35, "a gain"), (1, "a loss")]):
         for number in (0, 1):
             write(folder / f"seed-{number}/realm-recall-{seed}", {}, retrieved(hits))

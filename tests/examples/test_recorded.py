@@ -121,10 +121,10 @@ def test_what_is_recorded_is_not_made_again_on_a_new_machine(tmp_path):
     ("first", "second", "verdict"),
     [
         ([0.5, 0.6, 0.7], [0.4, 0.5, 0.65], "**shown**"),
-        ([0.5, 0.6, 0.7], [0.49, 0.59, 0.69], "not shown here"),
+        ([0.5, 0.6, 0.7], [0.49, 0.59, 0.69], "not shown"),
         ([0.4, 0.5, 0.6], [0.5, 0.6, 0.7], "**the opposite is shown**"),
-        ([0.4, 0.5, 0.6], [0.41, 0.51, 0.61], "not shown here"),
-        ([0.5, 0.6, 0.7], [0.1, 0.61, 0.2], "not shown here"),
+        ([0.4, 0.5, 0.6], [0.41, 0.51, 0.61], "not shown"),
+        ([0.5, 0.6, 0.7], [0.1, 0.61, 0.2], "not shown"),
         ([0.5, 0.6], [0.4, 0.5], "open: 2 of 3 seeds"),
         ([], [0.4, 0.5, 0.6], "not measured"),
     ],

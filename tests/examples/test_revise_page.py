@@ -53,7 +53,8 @@ def test_the_numbers_of_the_page(tmp_path: Path) -> None:
     page = (tmp_path / "page.md").read_text()
     assert "| **after: corpus, vectors and index revised** | 0.700 ± 0.141 | 0.000 ± 0.000 | 0.500 ± 0.000 |" in page
     assert "| 1 % | 10 | 10 ± 0 of 200 | 2.00 ± 0.00 | 20.00 ± 0.00 | 3.50 ± 0.00 | 21.50 ± 0.00 |" in page
-    assert "5.0 ± 0.0 % of the blocks were embedded again" in page and "were the same in every seed" in page
+    assert "| 1 % | 5.0 ± 0.0 % | 0.000 ± 0.000 → 0.700 ± 0.141 |" in page and "were the same in every seed" in page
+    assert "(page/em.svg)" in page and "<svg" in (tmp_path / "page/em.svg").read_text()
     assert "[seed 1](results/seed-1.json)" in page and "- Machine: A CPU, 2 cores, one thread." in page
 
 

@@ -95,7 +95,7 @@ def test_the_page_counts_the_minutes_of_an_arm_alone_and_leaves_claims_open(tmp_
     assert "| REALM | .450 | - | - | - | 3.0 |" in found
     assert (
         "open: 1 of 3 seeds | +.050" in found
-        and "- **Open**: REALM finds more than ORQA of equal compute, NQ." in found
+        and "- REALM finds more than ORQA of equal compute, NQ: recall@5 +.050 [one seed]." in found
     )
 
 

@@ -37,6 +37,22 @@ def test_from_a_folder_to_a_search(realmctl, chain: Chain, tmp_path, notes):
     assert code == 0 and {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
 
 
+def test_files_that_are_no_text_are_set_aside_if_the_user_says_so(realmctl, chain: Chain, tmp_path, notes):
+    (notes / "scan.pdf").write_bytes(b"%PDF-1.4\n")
+    words = (
+        "index-docs",
+        notes,
+        "--encoder",
+        folder_for(chain.blocks, tmp_path / "encoder"),
+        "--workspace",
+        tmp_path / "w",
+    )
+    code, _, err = realmctl(*words)
+    assert code == 3 and "scan.pdf" in err
+    code, out, err = realmctl(*words, "--bad-files", "skip", "--json")
+    assert code == 0 and json.loads(out)["documents"] == 2 and "scan.pdf" in err
+
+
 def test_the_time_left_is_of_all_once_the_vectors_are_computed(realmctl, chain: Chain, tmp_path, notes, monkeypatch):
     named = []
     monkeypatch.setattr(pipeline, "name_step", lambda step, later: named.append((step, later)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,12 @@ def index_docs(
         ),
     ] = None,
     language: Language = "auto",
+    bad_files: Annotated[
+        Literal["fail", "skip"],
+        typer.Option(
+            help="What happens with a file that cannot be read, such as a PDF or an image. skip: it is set aside, and a warning names it."
+        ),
+    ] = "fail",
     max_wordpieces: Annotated[
         int, typer.Option(min=1, max=MOST, help="Longest block in wordpieces, with its title and special tokens.")
     ] = 128,
@@ -41,7 +47,12 @@ def index_docs(
     from realmctl.shortcuts.shipped import default_encoder, run_shipped
 
     start = encoder or default_encoder([documents], language)
-    variables = {"documents": str(documents), "language": language, "wordpieces": str(max_wordpieces)}
+    variables = {
+        "documents": str(documents),
+        "language": language,
+        "bad-files": bad_files,
+        "wordpieces": str(max_wordpieces),
+    }
     with log.one_bar("index-docs"):
         made = run_shipped("index-docs", workspace, start, variables)
     counts = made["blocks"].metrics
