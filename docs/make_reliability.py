@@ -84,7 +84,7 @@ PROMISES = [
     ),
     (
         "Of two or three writers on one workspace (edit, revise, embed, build-index, gc) none loses what another was told is done, in any order "
-        "of their parts. An edit that fails or is killed is not in the way of others.",
+        "of their parts. An edit that fails or is killed does not block others.",
         ["tests/faults/test_two_writers.py", "tests/serve/test_versions.py", "tests/serve/test_service.py"],
     ),
     (

@@ -144,7 +144,7 @@ def rows_of(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
 
-@pytest.mark.parametrize(("heading", "count"), [("The forty-seven traps", 47), ("Acceptance checks", 13)])
+@pytest.mark.parametrize(("heading", "count"), [("Forty-seven pitfalls", 47), ("Acceptance checks", 13)])
 def test_every_trap_and_check_names_tests_that_there_are(heading: str, count: int) -> None:
     rows = rows_of(heading)
     assert [int(row[0]) for row in rows] == list(range(1, count + 1))

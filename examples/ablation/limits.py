@@ -20,7 +20,7 @@ dev seeds may choose a rate that is not the best one.
 - Facts are unique in the world of most variants. Only the X = Z variants have a world that tells half of the facts in two documents.
 
 **What is shared.** All seeds share the copy pre-training: one encoder, trained on parallel worlds with the same names and other facts. A
-seed varies world, ICT, pre-training and fine-tuning. So the spread over seeds leaves out the luck of that encoder.
+seed varies world, ICT, pre-training and fine-tuning. So the spread over seeds leaves out the variation between encoders.
 
 **What the statistics leave out.** There are about twenty comparisons with 95 % intervals, and no correction for their number. One of them
 may be shown by chance. Student's t assumes normal differences, and some variants either learn or collapse.

@@ -985,7 +985,7 @@ class LmInitSettings(TrainSettings):
     spans: Artifact = reads("spans", help="Tagged sentences to train on.")
     blocks: Artifact | None = reads(
         "blocks",
-        help="Blocks for reading practice: each sentence stands behind a block that restates it. Default: sentences alone.",
+        help="Blocks for copy pre-training: each sentence stands behind a block that restates it. Default: sentences alone.",
         explicit_only=True,
         default=None,
     )

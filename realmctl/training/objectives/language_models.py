@@ -130,7 +130,7 @@ class SalientSpanPairs:
     """Tagged sentences, each with one salient span hidden, which is drawn anew at each step: T5 writes it between sentinels, and a causal model
     goes on with it where its sentence breaks off.
 
-    With a corpus it is reading practice: a sentence stands behind the block that restates it, or for some behind a random block, as in
+    With a corpus it is copy pre-training: a sentence stands behind the block that restates it, or for some behind a random block, as in
     `reading_practice`. T5 writes a span that the block tells, and a causal model the whole sentence, so that each of its tokens teaches to
     read. Sentences that no block restates are left out.
 

@@ -1,4 +1,4 @@
-"""Masked language modelling: the warm start of an encoder, on blocks or as reading practice.
+"""Masked language modelling: the warm start of an encoder, on blocks or as copy pre-training.
 
 On blocks it is BERT's masking. Reading practice puts a tagged sentence before the block that restates it and hides salient
 spans of the sentence, and for some of the visible spans their copies in the block. It teaches a small reader to copy
