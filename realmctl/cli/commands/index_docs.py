@@ -50,7 +50,7 @@ def index_docs(
     variables = {
         "documents": str(documents),
         "language": language,
-        "bad-files": bad_files,
+        "bad_files": bad_files,
         "wordpieces": str(max_wordpieces),
     }
     with log.one_bar("index-docs"):
