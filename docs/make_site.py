@@ -30,6 +30,7 @@ OUTSIDE = {
     "benchmarks/README.md": "results/benchmarks.md",
     "benchmarks/dump_to_blocks.md": "results/dump_to_blocks.md",
     "benchmarks/embedding.md": "results/embedding.md",
+    "benchmarks/growth.md": "results/growth.md",
     "benchmarks/index_update.md": "results/index_update.md",
     "benchmarks/plan.md": "results/plan.md",
     "benchmarks/pretrain_step.md": "results/pretrain_step.md",

@@ -68,13 +68,13 @@ CLAIMS = (
         0.02,
     ),
     Claim(
-        "Spider leads ICT after 128 questions",
+        "Spider leads ICT fine-tuned on 128 questions",
         ("spider.questions-128", "recall@5"),
         ("ict.questions-128", "recall@5"),
         0.02,
     ),
     Claim(
-        "coCondenser alone leads ICT after 128 questions",
+        "coCondenser alone leads ICT fine-tuned on 128 questions",
         ("cocondenser.questions-128", "recall@5"),
         ("ict.questions-128", "recall@5"),
         0.02,
@@ -88,13 +88,13 @@ CLAIMS = (
         0.02,
     ),
     Claim(
-        "REALM pre-training adds to ICT in exact match, all questions",
+        "REALM pre-training adds to ICT in exact match, fine-tuned on all questions",
         ("ict.realm-questions-all", "em"),
         ("ict.questions-all", "em"),
         0.02,
     ),
     Claim(
-        "REALM pre-training adds to Spider in exact match, all questions",
+        "REALM pre-training adds to Spider in exact match, fine-tuned on all questions",
         ("spider.realm-questions-all", "em"),
         ("spider.questions-all", "em"),
         0.02,
@@ -107,7 +107,7 @@ CLAIMS = (
     ),
     Claim("Spider leads ICT after REALM pre-training", ("spider.realm", "recall@5"), ("ict.realm", "recall@5"), 0.02),
     Claim(
-        "Spider leads ICT in exact match, REALM and all questions",
+        "Spider leads ICT in exact match, after REALM and fine-tuned on all questions",
         ("spider.realm-questions-all", "em"),
         ("ict.realm-questions-all", "em"),
         0.02,
@@ -149,13 +149,13 @@ CLAIMS = (
         0.02,
     ),
     Claim(
-        "On real text, REALM pre-training adds to ICT in exact match, all questions",
+        "On real text, REALM pre-training adds to ICT in exact match, fine-tuned on all questions",
         ("text-ict.realm-questions-all", "em"),
         ("text-ict.questions-all", "em"),
         0.02,
     ),
     Claim(
-        "On real text, a sentence encoder leads ICT in exact match, REALM and all questions",
+        "On real text, a sentence encoder leads ICT in exact match, after REALM and fine-tuned on all questions",
         ("text-sentence.realm-questions-all", "em"),
         ("text-ict.realm-questions-all", "em"),
         0.02,
