@@ -472,6 +472,11 @@ def main() -> None:
     parser.add_argument("--page", type=Path, required=True)
     options = parser.parse_args()
     results = Results(options.results)
+    if not ordered(results):
+        print(
+            f"{options.results}: no page yet. Gains are over the encoder as published: measure the arm `encoder` too."
+        )
+        return
     plot = options.page.with_suffix("") / "gains.svg"
     draw(results, plot)
     if told := [each for place in ordered(results) for each in results.told(place)]:

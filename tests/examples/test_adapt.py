@@ -153,6 +153,14 @@ def test_labels_are_drawn_by_the_seed_from_dev_queries(tmp_path):
     assert run.Domain("man", tmp_path, "dev").labels(4, 0, tmp_path) is None  # never those that are asked
 
 
+def test_without_the_encoder_itself_there_is_no_page(tmp_path, monkeypatch, capsys):
+    results, written = tmp_path / "runs.jsonl", tmp_path / "page.md"
+    results.write_text(json.dumps(line("ict", "dense", 0, [0.5])) + "\n")
+    monkeypatch.setattr(sys, "argv", ["gains_page.py", str(results), "--page", str(written)])
+    page.main()
+    assert "`encoder`" in capsys.readouterr().out and not written.exists()
+
+
 def test_what_the_results_have_is_not_measured_again(tmp_path):
     recorder = run.Recorder(tmp_path / "runs.jsonl")
     recorder.append(line("encoder", "dense", 0, [1.0]))
