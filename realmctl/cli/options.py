@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
@@ -50,6 +50,12 @@ Language = Annotated[
     typer.Option(
         help="Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or "
         "else English."
+    ),
+]
+BadFiles = Annotated[
+    Literal["fail", "skip"],
+    typer.Option(
+        help="What happens with a file that cannot be read, such as a PDF or an image. skip: it is set aside, and a warning names it."
     ),
 ]
 Threads = Annotated[

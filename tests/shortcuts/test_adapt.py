@@ -70,10 +70,15 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
 
 
 def test_with_too_few_sentences_it_says_what_works_instead(realmctl, chain: Chain, tmp_path, corpus):
-    few = tmp_path / "few.jsonl"
-    few.write_text("".join(corpus.read_text().splitlines(keepends=True)[:6]))
+    few = tmp_path / "few"
+    few.mkdir()
+    (few / "few.jsonl").write_text("".join(corpus.read_text().splitlines(keepends=True)[:6]))
+    (few / "scan.pdf").write_bytes(b"%PDF-1.4\n")
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
-    code, _, err = realmctl("adapt", few, "--encoder", encoder, "--language", "en", "--workspace", tmp_path / "w")
+    words = ("adapt", few, "--encoder", encoder, "--language", "en", "--workspace", tmp_path / "w")
+    code, _, err = realmctl(*words)
+    assert code == InputError.exit_code and "scan.pdf" in err
+    code, _, err = realmctl(*words, "--bad-files", "skip")
     assert code == InputError.exit_code and "has 6 blocks" in err and "realmctl index-docs" in err
     assert not (tmp_path / "w/retriever/v2").exists()
 

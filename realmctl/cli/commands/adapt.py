@@ -16,7 +16,7 @@ from realmctl import log
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Language, Workspace, computes, path
+from realmctl.cli.options import BadFiles, Json, Language, Workspace, computes, path
 from realmctl.errors import InputError
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import MOST
@@ -50,6 +50,7 @@ def adapt(
         ),
     ] = None,
     language: Language = "auto",
+    bad_files: BadFiles = "fail",
     minutes: Annotated[
         float,
         typer.Option(
@@ -87,6 +88,7 @@ def adapt(
     variables = {
         "documents": str(documents),
         "language": language,
+        "bad_files": bad_files,
         "wordpieces": str(max_wordpieces),
         "sentences": str(sentences),
         "method": "hybrid" if hybrid else "dense",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from realmctl import log
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Language, Workspace, computes, path
+from realmctl.cli.options import BadFiles, Json, Language, Workspace, computes, path
 from realmctl.pipeline.fields import MOST
 
 
@@ -27,12 +27,7 @@ def index_docs(
         ),
     ] = None,
     language: Language = "auto",
-    bad_files: Annotated[
-        Literal["fail", "skip"],
-        typer.Option(
-            help="What happens with a file that cannot be read, such as a PDF or an image. skip: it is set aside, and a warning names it."
-        ),
-    ] = "fail",
+    bad_files: BadFiles = "fail",
     max_wordpieces: Annotated[
         int, typer.Option(min=1, max=MOST, help="Longest block in wordpieces, with its title and special tokens.")
     ] = 128,
