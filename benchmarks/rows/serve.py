@@ -66,7 +66,7 @@ def prepare(folder: Path, quick: bool) -> str:
     from realmctl.corpus.corpus import Corpus
 
     log.set_quiet(True)
-    rng, (count, asked) = np.random.default_rng(0), (200, 128) if quick else (2000, 1024)
+    rng, (count, asked) = np.random.default_rng(0), (200, 128) if quick else (2000, 512)
     vocabulary = (encoder() / "vocab.txt").read_text(encoding="utf-8").split("\n")
     words = [word for word in vocabulary if word.isalpha() and word.isascii() and len(word) > 2]
     documents = [

@@ -198,24 +198,26 @@ class Models:
         ]
 
     def search(self, asked: Sequence[Search]) -> list[SearchReply]:
-        """Find blocks, for one query at a time. Raises ConfigError if there is no such method here, or no block is retrieved."""
+        """Find blocks for queries, all with the same `top` and `method`, in one batch. Raises ConfigError if there is no such method here."""
         if self.searches is None:
             raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
-        replies = []
-        for one in asked:
-            search = TextSearch(self.searches.by(one.method), self.corpus)
-            hits = [
-                HitReply(
-                    block=hit.block.id,
-                    document=hit.block.document,
-                    title=hit.block.title,
-                    text=hit.block.text,
-                    score=hit.score,
-                )
-                for hit in search.search(one.query, one.top)
-            ]
-            replies.append(SearchReply(version=self.version.name, hits=hits))
-        return replies
+        search = TextSearch(self.searches.by(asked[0].method), self.corpus)
+        return [
+            SearchReply(
+                version=self.version.name,
+                hits=[
+                    HitReply(
+                        block=hit.block.id,
+                        document=hit.block.document,
+                        title=hit.block.title,
+                        text=hit.block.text,
+                        score=hit.score,
+                    )
+                    for hit in hits
+                ],
+            )
+            for hits in search.search_together([one.query for one in asked], asked[0].top)
+        ]
 
     def fill(self, asked: Sequence[Fill]) -> list[FillReply]:
         """Fill the masks of sentences, one at a time.

@@ -64,7 +64,7 @@ class Service:
 
     def search(self, asked: Search) -> Future[SearchReply]:
         """Queue a search. Raises QueueFull."""
-        return self._submit("search", "search", Models.search, asked)
+        return self._submit("search", ("search", asked.method, asked.top), Models.search, asked)
 
     def fill(self, asked: Fill) -> Future[FillReply]:
         """Queue a sentence. Raises QueueFull."""

@@ -87,6 +87,19 @@ def test_a_search_needs_no_model_that_reads_and_follows_an_edit(workspace, dense
     assert EDIT["text"] in [block.text for block in fresh.corpus]
 
 
+def test_searches_that_wait_together_are_embedded_at_once(workspace, monkeypatch):
+    models, _ = opened(workspace, **search_alone(workspace))
+    searches = [Search(query=query, top=3) for query in (QUESTION, "Nowhere", "A third one")]
+    alone = [models.search([one])[0] for one in searches]
+    searcher, batches = models.searches.by(None), []
+    nearest = searcher.nearest
+    monkeypatch.setattr(searcher, "nearest", lambda tokens, k: batches.append(len(tokens)) or nearest(tokens, k))
+    for one, other in zip(alone, models.search(searches), strict=True):
+        assert [hit.block for hit in one.hits] == [hit.block for hit in other.hits]
+        assert [hit.score for hit in one.hits] == pytest.approx([hit.score for hit in other.hits], rel=1e-4)
+    assert batches == [3]
+
+
 def test_models_that_read_search_too(workspace):
     models, _ = opened(workspace)
     [reply] = models.search([Search(query=QUESTION, top=2)])

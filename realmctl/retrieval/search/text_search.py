@@ -55,9 +55,13 @@ class TextSearch:
             >>> for hit in model.search("Who wrote it?", k=5):
             ...     print(hit.score, hit.block.title, hit.block.text)
         """
-        require_questions([question], "k", k)
-        [(scores, rows)] = self.searcher.ranked(self.searcher.tokens([question]), k)
-        return self.searcher.hits([scores[:k]], [rows[:k]])[0]
+        return self.search_together([question], k)[0]
+
+    def search_together(self, questions: Sequence[str], k: int = 5) -> list[list[Hit]]:
+        """Return for each question what `search` returns. All are embedded and looked up at once. Raises what `search` raises."""
+        require_questions(questions, "k", k)
+        ranked = self.searcher.ranked(self.searcher.tokens(questions), k)
+        return self.searcher.hits([scores[:k] for scores, _ in ranked], [rows[:k] for _, rows in ranked])
 
     def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[Scores, RowIds]:
         """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first.
