@@ -116,16 +116,9 @@ MEASURED = {
     "speed.step_bf16": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| bfloat16 \|{RATIO}", 1),
     "speed.embedding": Measured(SPEED, rf"\n\| embedding of blocks \|[^|]*\| float32 \|{RATIO}", 1),
     "speed.embedding_bf16": Measured(SPEED, rf"\n\| embedding of blocks \|[^|]*\| bfloat16 \|{RATIO}", 1),
-    "speed.dump_bz2": Measured(
-        "benchmarks/dump_to_blocks.md",
-        r"\| part \| nine repeats \| five repeats \|\n.*\n\| dump.bz2 -> blocks file, cold \| (\S+) \(\S+\) \| (\S+) \(",
-        1,
-    ),
-    "speed.dump_xml": Measured(
-        "benchmarks/dump_to_blocks.md",
-        r"\n\| dump.xml -> blocks file, cold \| (\S+) \(\S+\) \| (\S+) \(",
-        1,
-    ),
+    "speed.dump_bz2": Measured(SPEED, rf"\n\| dump\.xml\.bz2 into blocks \|[^|]*\| chunk \|{RATIO}", 1),
+    "speed.dump_xml": Measured(SPEED, rf"\n\| dump\.xml into blocks \|[^|]*\| chunk \|{RATIO}", 1),
+    "speed.serve": Measured(SPEED, rf"\n\| answers to 64 clients \|[^|]*\| serve \|{RATIO}", 1),
     **{
         f"indexes.{name}_{kind}": Measured(INDEXES, OF_TYPE.format(kind) + column)
         for name, kind, column in (
