@@ -343,16 +343,22 @@ def pairs(told: Sequence[Told], queries: str) -> list[tuple[float, float]]:
 
 
 def predicted(told: Sequence[Told], queries: str) -> str:
-    """How well the change of sentences or titles tells that of the questions, in one sentence; empty with fewer than three runs."""
+    """How well the change of sentences or titles tells that of the questions, over all runs and within sets of three runs or more.
+
+    Empty with fewer than three runs.
+    """
     points = pairs(told, queries)
     if len(points) < 3:
         return ""
-    sets = len({each.place for each in told if getattr(each, queries) is not None})
+    by_set = [pairs([each for each in told if each.place == place], queries) for place in {each.place for each in told}]
+    within = [rank_correlation(*zip(*each, strict=True)) for each in by_set if len(each) >= 3]
+    inside = f", within a set {min(within):+.2f} to {max(within):+.2f}" if within else ""
+    sets = sum(map(bool, by_set))
     rho = rank_correlation(*zip(*points, strict=True))
     agree = sum((x > 0) == (y > 0) for x, y in points)
-    how = "well" if rho >= 0.7 else "in part" if rho >= 0.4 else "hardly" if rho >= 0 else "the wrong way round"
+    how = "well" if rho >= 0.7 else "in part" if rho >= 0.4 else "hardly" if rho > -0.4 else "the wrong way round"
     return (
-        f"**{queries.capitalize()}** order {len(points)} runs on {sets} set{'s' * (sets > 1)} {how}: rank correlation {rho:+.2f} with the questions, "
+        f"**{queries.capitalize()}** order {len(points)} runs on {sets} set{'s' * (sets > 1)} {how}: rank correlation {rho:+.2f} with the questions{inside}, "
         f"and the sign of the change is that of the questions in {agree} of {len(points)}."
     )
 
@@ -427,7 +433,7 @@ def page(results: Results, plot: str) -> str:
             "",
             "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and titles for theirs. "
             "Each point is one run: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
-            "Runs that cloze recall itself chose are left out.",
+            "Runs that cloze recall itself chose are left out. Runs of one arm differ in their seed alone, so a correlation says less than their number suggests.",
             "",
             *(f"- {said}" for said in sentences),
             "",
