@@ -13,6 +13,8 @@ from realmctl.training.settings import IctSettings, TrainingStage
 class IctInit(IctSettings, TrainingStage):
     """Train a retriever on the inverse cloze task: find the block that a sentence was taken from.
 
+    With --hard-negatives, blocks that BM25 ranks high for the sentence are negatives too.
+
     With --pairs crops, two random crops of a block have to find each other (Contriever, Izacard et al. 2022).
 
     Under torchrun each process takes a part of the batch. The negatives are the blocks of the whole batch.
@@ -24,7 +26,7 @@ class IctInit(IctSettings, TrainingStage):
     def check(self) -> None:
         super().check()
         if self.pairs == "crops":
-            for name in ("null_share", "official"):
+            for name in ("null_share", "hard_negatives", "official"):
                 if value := getattr(self, name):
                     raise ConfigError(f"{flag_of(name)} {value}: crops have none. Leave it out, or --pairs.")
         elif self.delete_rate:

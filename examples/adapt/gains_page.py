@@ -432,8 +432,8 @@ def page(results: Results, plot: str) -> str:
             "## What cloze recall told",
             "",
             "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and titles for theirs. "
-            "Each point is one run: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
-            "Runs that cloze recall itself chose are left out. Runs of one arm differ in their seed alone, so a correlation says less than their number suggests.",
+            "A run is one training with one set of questions, and one point: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
+            "Runs that cloze recall itself chose are left out. Runs of one arm on one set differ in their seed alone, so a correlation says less than their number suggests.",
             "",
             *(f"- {said}" for said in sentences),
             "",

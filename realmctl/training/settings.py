@@ -589,6 +589,12 @@ class IctSettings(RetrieverSettings):
     delete_rate: float = setting(
         "Share of the wordpieces that are deleted from each crop. Contriever has 0.1.", default=0.0, at_least=0, below=1
     )
+    hard_negatives: int = setting(
+        "Hard negatives of each sentence: the blocks that BM25 ranks highest for it, but its own and those that contain it.",
+        default=0,
+        at_least=0,
+        at_most=32,
+    )
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,

@@ -9,6 +9,9 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
+from realmctl.retrieval.search.bm25 import Postings
+from realmctl.tokens.token_search import occurrences
+from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import ThinnedDataOrder
 from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
@@ -30,8 +33,12 @@ class InverseClozeObjective(InBatchContrast):
     sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its
     gradient are 0 in pre-training.
 
+    With `hard_negatives` each sentence brings the blocks that BM25 over wordpieces ranks highest for it, as DPR's questions do (Karpukhin et
+    al. 2020, section 3.2); here nobody labelled them. Its own block is left out, and blocks that contain the sentence.
+
     Raises:
-        InputError: Fewer than two blocks have two sentences.
+        InputError: Fewer than two blocks have two sentences, or there are no more blocks than hard negatives.
+        ResourceError: BM25 is needed, and bm25s is not installed.
         ConfigError: The batch cannot be divided among the processes.
     """
 
@@ -49,6 +56,14 @@ class InverseClozeObjective(InBatchContrast):
             size = min(settings.batch_size, count)
             order = ThinnedDataOrder(count, len(single), 1 - self.mask_rate, size, settings.seed)
             self.rows = np.concatenate([self.rows, single])
+        self.blocks_each = 1 + settings.hard_negatives
+        if len(corpus) < self.blocks_each:
+            raise InputError(
+                f"{corpus.artifact} has {len(corpus)} blocks, too few for --hard-negatives {settings.hard_negatives}."
+            )
+        if settings.hard_negatives:
+            words = Tokenizer.load(corpus.artifact.path)
+            self.postings, self.unknown = Postings.of(corpus, words.rows), words.unk
         super().__init__(retriever, collator, settings, count=count, order=order, null=self.null_share > 0)
 
     def examples(self, step: int) -> list[Example]:
@@ -68,7 +83,23 @@ class InverseClozeObjective(InBatchContrast):
         body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
         start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
         rest = np.concatenate([body[:start], body[stop:]]) if masked else body
-        return Example(body[start:stop], ((self.corpus.title(row), rest),), {"masked": masked}, withheld)
+        blocks = [
+            (self.corpus.title(each), self.corpus.tokens(each)) for each in self._hard_negatives(body[start:stop], row)
+        ]
+        return Example(body[start:stop], ((self.corpus.title(row), rest), *blocks), {"masked": masked}, withheld)
+
+    def _hard_negatives(self, sentence: TokenIds, own: int) -> list[int]:
+        """The rows of the blocks that BM25 ranks highest. Where too many contain the sentence, the best of these fill up."""
+        if self.blocks_each == 1:
+            return []
+        score_N = self.postings.score(sentence[sentence != self.unknown])
+        best = [row for row in np.argsort(-score_N, kind="stable").tolist() if row != own]
+        hard, holding = list[int](), list[int]()
+        for row in best:
+            (holding if len(occurrences(self.corpus.tokens(row), sentence)) else hard).append(row)
+            if len(hard) == self.blocks_each - 1:
+                break
+        return [*hard, *holding][: self.blocks_each - 1]
 
 
 class CroppingObjective(InBatchContrast):

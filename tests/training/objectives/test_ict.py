@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from itertools import chain as chain_of
 from itertools import pairwise
 
@@ -283,6 +285,50 @@ def cropping(chain, **more):
     settings = IctSettings(blocks=chain.blocks, encoder=None, batch_size=8, pairs="crops", **more)
     collator = Collator.of(Tokenizer.load(chain.blocks.path))
     return CroppingObjective(Retriever.load(chain.retriever.path), Corpus(chain.blocks), collator, settings)
+
+
+def test_hard_negatives_are_the_best_blocks_by_bm25_that_do_not_hold_the_sentence(chain):
+    """Against BM25 counted out by hand over all blocks (Lucene's form, k1 .9, b .4)."""
+    objective = objective_of(chain, hard_negatives=2)
+    corpus = objective.corpus
+    counts = [Counter([*corpus.title(row).tolist(), *corpus.tokens(row).tolist()]) for row in range(len(corpus))]
+    mean = sum(sum(each.values()) for each in counts) / len(counts)
+
+    def bm25(query, row):
+        norm = 0.9 * (1 - 0.4 + 0.4 * sum(counts[row].values()) / mean)
+        holding = {word: sum(word in one for one in counts) for word in query}
+        return sum(
+            math.log(1 + (len(counts) - holding[word] + 0.5) / (holding[word] + 0.5))
+            * counts[row][word]
+            / (counts[row][word] + norm)
+            for word in query
+        )
+
+    def holds(body, query):
+        return any(body[at : at + len(query)] == query for at in range(len(body)))
+
+    bodies = {corpus.tokens(row).tobytes(): row for row in range(len(corpus))}
+    for pair in pairs_of(objective, 1):
+        query = pair.query.tolist()
+        negatives = [bodies[body.tobytes()] for _, body in pair.blocks[1:]]
+        others = [row for row in range(len(corpus)) if not holds(corpus.tokens(row).tolist(), query)]
+        best = sorted((bm25(query, row) for row in others), reverse=True)
+        assert len(negatives) == 2 and set(negatives) <= set(others)  # so neither its own block nor one that holds it
+        assert [bm25(query, row) for row in negatives] == pytest.approx(best[:2], rel=1e-5)
+    assert objective.chance == pytest.approx(math.log(8 * 3))
+
+
+def test_the_stage_trains_on_hard_negatives_with_the_others_of_its_options(chain, tmp_path):
+    settings = {"steps": 2, "batch_size": 8, "warmup": 1, "lr": 1e-3, "hard_negatives": 1}
+    inputs = {"blocks": chain.blocks, "retriever": chain.retriever}
+    parts = {"micro_batch": 4, "null_share": 0.2, "distill_start": 1.0}
+    for name, more in (("whole", {}), ("parts", parts)):
+        assert IctInit(**inputs, **settings, **more).make(tmp_path / name).metrics["steps"] == 2
+    with pytest.raises(ConfigError, match="hard-negatives"):
+        IctInit(**inputs, **settings, pairs="crops").check()
+    with pytest.raises(InputError, match="hard-negatives"):
+        few = make_blocks(tmp_path / "few", {"a": [["One is here.", "Two are there."], ["Three came.", "Four left."]]})
+        objective_of(chain, blocks=few, retriever=fresh_retriever(few), batch_size=2, hard_negatives=3)
 
 
 def test_crops_are_independent_runs_of_a_tenth_to_a_half_of_a_block(chain):
