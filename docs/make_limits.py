@@ -125,6 +125,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve.messages.MOST_CANDIDATES": ("", "candidates"),
         "serve.messages.MOST_BLOCKS_LEFT_OUT": ("", "blocks that a question leaves out"),
         "serve.web.guards.MOST_BYTES": ("bytes", "a request"),
+        "serve.web.guards.MOST_DISCARDED": ("bytes", "what is read and thrown away of a request that is too long"),
         "serve.models.MOST_MASKS": ("", "masks of a sentence"),
     },
 }

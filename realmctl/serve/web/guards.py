@@ -7,6 +7,7 @@ attacker's DNS points here (DNS rebinding); the check of the Origin header stops
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterable
 
@@ -17,6 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 2**20
 """Largest body of a request."""
+MOST_DISCARDED = 4 * MOST_BYTES
+"""Bytes of a refused body that are read and thrown away."""
+SECONDS_DISCARDING = 2.0
+"""For so long a refused body is read."""
 TOO_LONG = f"The body of a request may have at most {MOST_BYTES} bytes. Send less."
 UNKNOWN_HOST = (
     "This server is not reached by the name or address in the Host header. Use that of its start message, or start "
@@ -78,6 +83,7 @@ class Guard:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > MOST_BYTES:
+                await discard(receive)
                 raise HTTPException(413, TOO_LONG)
             return message
 
@@ -88,12 +94,29 @@ class Guard:
         elif scope["method"] not in SAFE_METHODS and is_foreign(headers):
             app = JSONResponse({"error": FOREIGN}, 403)
         elif says_too_long(headers):
+            if "expect" not in headers:  # who expects "100 Continue" has sent nothing yet
+                await discard(receive)
             app = JSONResponse({"error": TOO_LONG}, 413)
         try:
             await app(scope, receive_at_most, send_with_headers)
         except asyncio.CancelledError:  # by the server, which stops and waits no longer
             if not started:
                 await JSONResponse({"error": STOPPING}, 503)(scope, receive, send_with_headers)
+
+
+async def discard(receive: Receive) -> None:
+    """Read what follows of a body that is refused, within limits, and forget it.
+
+    A connection that is closed with bytes unread is reset, and a client that still sends would lose the reply.
+    """
+    taken = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SECONDS_DISCARDING):
+            while taken < MOST_DISCARDED:
+                message = await receive()
+                taken += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 def host_name(headers: Headers) -> str | None:

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from realmctl.artifacts.series import locked
 from realmctl.serve.service import Service
-from realmctl.serve.web.guards import MOST_BYTES, Guard
+from realmctl.serve.web.guards import MOST_BYTES, MOST_DISCARDED, Guard
 from tests.serve.conftest import HEADERS, QUESTION, TOKEN, client_of
 
 JSON = {"Content-Type": "application/json"}
@@ -112,7 +112,22 @@ def test_a_body_without_end_is_cut_off():
     guard = Guard(read_all, ["here"])
     with pytest.raises(HTTPException, match="413"):
         asyncio.run(guard({"type": "http", "method": "POST", "headers": [(b"host", b"here")]}, receive, None))
-    assert sum(taken) <= MOST_BYTES + 2**16
+    assert sum(taken) <= MOST_BYTES + MOST_DISCARDED + 2 * 2**16
+
+
+def test_a_body_that_stops_in_the_middle_is_waited_for_no_longer_than_the_limit(monkeypatch):
+    monkeypatch.setattr("realmctl.serve.web.guards.SECONDS_DISCARDING", 0.01)
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"here"), (b"content-length", b"9999999")]
+    asyncio.run(Guard(None, ["here"])({"type": "http", "method": "POST", "headers": headers}, receive, send))
+    assert sent[0]["status"] == 413
 
 
 @pytest.mark.parametrize(
