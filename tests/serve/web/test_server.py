@@ -145,13 +145,13 @@ def test_killed_in_the_middle_of_an_edit_it_serves_the_former_version(workspace,
     with running(workspace, *edits, program=(str(program),)) as (process, address):
         before = call(address, "POST", "ask", {"question": QUESTION})
         with pytest.raises(OSError):
-            call(address, "DELETE", "blocks/d0-0")
+            call(address, "DELETE", "blocks?id=d0-0")
         assert process.wait(60) == -signal.SIGKILL
     assert not any((workspace / name / "v2").exists() for name in ("blocks", "embeddings", "index"))
     with running(workspace, *edits) as (_, address):
         assert call(address, "POST", "ask", {"question": QUESTION}) == before
         for block in ("d1-0", "d0-0"):  # another edit, and the same again
-            made = call(address, "DELETE", f"blocks/{block}")
+            made = call(address, "DELETE", f"blocks?id={block}")
             assert made["version"].startswith("v") and made["version"] != before["version"]
             assert call(address, "GET", "status")["version"] == made["version"]
     assert not [*workspace.glob("*/.realmctl-*")]
