@@ -37,6 +37,8 @@ TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
 WARNED_UNKNOWN = 0.02
 """Share of unknown wordpieces above which a warning is given."""
+WARNED_PIECES = 1.2
+"""Wordpieces of a character above which a warning is given. An encoder has at most about one where it knows the language: Chinese."""
 TRIAL_SECONDS = 3.0
 TRIAL_CHARS = 2**22
 """A trial reads the first documents, for so long or so many characters."""
@@ -46,7 +48,7 @@ TRIAL_CHARS = 2**22
 class ChunkedUnit:
     """The blocks of a unit, its skipped pages, and counts. `read`: what was found in files that the worker read.
 
-    `counts` has documents, sentences, words, anchors, split_sentences and quarantined. `pages` has the documents that made no
+    `counts` has documents, sentences, words, characters (but spaces), anchors, split_sentences and quarantined. `pages` has the documents that made no
     block.
     """
 
@@ -63,7 +65,9 @@ class ChunkedUnit:
             return
         self.blocks += blocks
         self.counts["documents"] += 1
-        self.counts["words"] += source.text.count(" ") + source.text.count("\n") + 1
+        spaces = source.text.count(" ") + source.text.count("\n")
+        self.counts["words"] += spaces + 1
+        self.counts["characters"] += len(source.text) - spaces
         self.counts["sentences"] += sum(len(block.sentences) for block in blocks)
         self.counts["anchors"] += sum(len(block.anchors) for block in blocks)
 
@@ -121,10 +125,14 @@ def chunk_corpus(
         )
     tokens = np.load(out.path / "tokens.npy", mmap_mode="r", allow_pickle=False)
     unknown = int(np.count_nonzero(tokens == words.unk))
+    another = "Use the tokenizer of an encoder that knows the language, or train one (train:30522)."
     if unknown > WARNED_UNKNOWN * len(tokens):
         warn(
-            f"{unknown} of {len(tokens)} wordpieces are {words.names[1]}: {tokenizer} lacks characters of this text. Use the tokenizer of an "
-            "encoder that knows the language, or train one (train:30522)."
+            f"{unknown} of {len(tokens)} wordpieces are {words.names[1]}: {tokenizer} lacks characters of this text. {another}"
+        )
+    elif first_pass is None and len(tokens) > WARNED_PIECES * counts["characters"]:
+        warn(
+            f"{tokenizer} cuts a character into {len(tokens) / counts['characters']:.1f} wordpieces: it does not know this writing. {another}"
         )
     return {
         "pages": pages.pages,

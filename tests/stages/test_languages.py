@@ -100,6 +100,23 @@ def test_a_tokenizer_that_lacks_the_script_is_warned_about(korean, tmp_path, cap
     assert korean[0].metrics["unknown_wordpieces"] == 0
 
 
+def test_a_tokenizer_that_falls_back_on_bytes_is_warned_about(tmp_path, capsys):
+    """Byte-level BPE has no unknown wordpiece: a character that it never saw is two or three bytes."""
+    english, japanese = tmp_path / "english.jsonl", tmp_path / "japanese.jsonl"
+    english.write_text(
+        json.dumps({"id": "1", "title": "Tokyo", "text": "Tokyo is the capital of Japan, and its largest city."})
+    )
+    japanese.write_text(json.dumps({"id": "1", "title": "東京", "text": "東京は首都である。"}, ensure_ascii=False))
+    learned = Chunk(corpus=(english,), tokenizer="train:bpe:300", workers=1).make(tmp_path / "learned")
+    tokenizer = str(learned.path / "tokenizer")
+    Chunk(corpus=(english,), tokenizer=tokenizer, workers=1).make(tmp_path / "known")
+    assert tokenizer not in capsys.readouterr().err
+    blocks = Chunk(corpus=(japanese,), language="ja", tokenizer=tokenizer, workers=1).make(tmp_path / "blocks")
+    assert blocks.metrics["unknown_wordpieces"] == 0 and blocks.metrics["characters"] == 9
+    warned = capsys.readouterr().err
+    assert tokenizer in warned and "3.1" in warned
+
+
 @pytest.mark.slow
 def test_a_reader_is_taught_answers_whose_borders_are_inside_wordpieces(korean):
     """The block has 한강을, with a wordpiece that is no part of 한강. KorQuAD's scorer is the main one."""
