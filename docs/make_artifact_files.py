@@ -247,6 +247,18 @@ KINDS: dict[str, Kind] = {
         {},
         {"qrels.trec": "with `--questions`"},
     ),
+    "queries": Kind(
+        "`generate-queries`",
+        {
+            "queries.jsonl": "a query a line: _id, text, and in metadata the mean log-probability of its tokens",
+            "qrels/train.tsv": "the block that each query was written for, as BEIR has judgements: query-id, corpus-id, score",
+            "corpus.jsonl": "a block a line that has a query: _id, title, text",
+            "dropped.jsonl": "a query a line that was dropped: block, text, log_prob, reason",
+            "prompt.txt": "the prompt",
+        },
+        {},
+        {},
+    ),
     "negatives": Kind(
         "`mine-negatives`",
         {"train.jsonl": "a question a line with its positive and its negative passages, in the layout of Tevatron"},

@@ -90,6 +90,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "",
             "recall questions; of more, evenly spaced ones are taken",
         ),
+        "retrieval.generation.MAX_PROMPT_BYTES": ("bytes", "the prompt of `generate-queries --prompt`"),
         "retrieval.answering.asking.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
     },
     "Models and checkpoints": {

@@ -12,7 +12,7 @@ shift 2
 SEEDS=${SEEDS:-3}
 ARMS=${ARMS:-} # arms, separated by commas; all of them where it is empty
 SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), scores, chosen (by scores, BM25's weight by cloze recall)
-READER_LM=${READER_LM:-} # causal language model of the arm `causal`: a folder or a hub id
+READER_LM=${READER_LM:-} # causal language model of the arms `causal` and `generated`: a folder or a hub id
 RESULTS=${RESULTS:-$HERE/../docs/results/adapt/runs.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/adapt.md}
 PYTHON=${PYTHON:-python}

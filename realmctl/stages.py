@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares t
     from stages.eval_run import EvalRun as EvalRun
     from stages.eval_utility import EvalUtility as EvalUtility
     from stages.finetune import Finetune as Finetune
+    from stages.generate_queries import GenerateQueries as GenerateQueries
     from stages.ict_init import IctInit as IctInit
     from stages.lm_finetune import LmFinetune as LmFinetune
     from stages.lm_init import LmInit as LmInit

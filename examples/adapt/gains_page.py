@@ -47,6 +47,7 @@ NAMES = {
     "retromae": "RetroMAE",
     "realm": "REALM after ICT",
     "causal": "a frozen causal language model as reader",
+    "generated": "questions of a language model",
     "labels-32": "32 labelled questions",
     "labels-128": "128 labelled questions",
     "labels-1000": "1,000 labelled questions",

@@ -123,7 +123,9 @@ def main() -> None:
     )
     parser.add_argument("--arms", default=",".join(ARMS), help="Arms, separated by commas. Default: all.")
     parser.add_argument("--searches", default="dense,hybrid,chosen,cloze", help="Searches of these arms.")
-    parser.add_argument("--reader-lm", help="Causal language model of the arm `causal`: a folder or a hub id.")
+    parser.add_argument(
+        "--reader-lm", help="Causal language model of the arms `causal` and `generated`: a folder or a hub id."
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workspace", type=Path, default=Path("adapt"))
     parser.add_argument("--results", type=Path, required=True)

@@ -180,6 +180,22 @@ def _by_language_model(bench: Bench) -> Artifact | None:
     return model.part("retriever")
 
 
+def _generated(bench: Bench) -> Artifact | None:
+    """Training on questions that a language model writes, as `labels-N` trains on people's; None where there is no model.
+
+    A question stays if the encoder finds its passage among the 20 best.
+    """
+    if bench.reader_lm is None:
+        return None
+    queries = bench.made(
+        "generate-queries", "queries", blocks=bench.blocks, lm=bench.reader_lm, sample=1000, temperature=0.7, seed=bench.seed,
+        round_trip=bench.start, index=index_of(bench, bench.start, "encoder"), round_trip_top=20,
+    )  # fmt: skip
+    return bench.made(
+        "dpr-finetune", "generated", retriever=bench.start, passages=queries.path, hard_negatives=0, seed=bench.seed, **CONTRAST
+    )  # fmt: skip
+
+
 def cloze_recall(bench: Bench, retriever: Artifact, name: str) -> dict[str, float]:
     """Mean reciprocal ranks of a retriever's sentences and titles, without labels, and the weight of BM25 that finds most."""
     found = bench.made("eval-cloze", f"cloze-{name}", blocks=bench.blocks, retriever=retriever, **CLOZE).metrics
@@ -212,6 +228,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
     "realm": _realm,
     "causal": _by_language_model,
+    "generated": _generated,
     **{f"labels-{count}": _labelled(count) for count in LABELS},
 }
 """Arms by name. They train on the passages of the domain alone; `labels-N` on N labelled dev queries. None: not possible on this domain."""

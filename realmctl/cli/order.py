@@ -14,6 +14,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "retromae-init",
         "ict-init",
         "spider-init",
+        "generate-queries",
         "mine-negatives",
         "dpr-finetune",
         "export",

@@ -19,6 +19,7 @@ from stages.eval_em import EvalEm
 from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_run import EvalRun
 from stages.eval_utility import EvalUtility
+from stages.generate_queries import GenerateQueries
 from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
@@ -28,7 +29,7 @@ from tests.convert.realm_case import PROJECTION
 from tests.convert.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
 from tests.fixtures.collections import hub_folder
-from tests.fixtures.language_models import make_t5
+from tests.fixtures.language_models import make_babbler, make_t5
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,9 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
         collection = Collect(dataset="hf:owner/Tiny").make(folder / "collection")
     one = Measured(name="Tiny", documents=1, queries=1, measures={"RR@10": 1.0}, scores=scores[-1])
     negatives = MineNegatives(ranking=ranking, **evaluated).make(folder / "negatives")
-    collections = [negatives, collection, make_table([one], chain.retriever, folder)]
+    asking = {"lm": str(make_babbler(folder / "babbler")), "temperature": 1.0, "sample": 9}
+    queries = GenerateQueries(blocks=chain.blocks, **asking).make(folder / "queries")
+    collections = [negatives, queries, collection, make_table([one], chain.retriever, folder)]
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), reader="trained").make(folder / "read")

@@ -19,7 +19,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.pipeline.discovery import own_stages
 from tests.conftest import Command
 from tests.fixtures.encoders import make_bert, make_sentence_encoder
-from tests.fixtures.language_models import make_t5
+from tests.fixtures.language_models import make_babbler, make_t5
 
 ROOT = Path(__file__).parents[2]
 SMALL_BERT = "scratch:L1-H32-A2"
@@ -32,6 +32,7 @@ TOY = {
     "spider-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "dpr-finetune": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "pretrain": {"--steps": "4", "--batch-size": "2", "--warmup": "1", "--refresh-every": "2", "--max-index-age": "4"},
+    "generate-queries": {"--sample": "20"},
     "lm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "lm-finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1"},
     "index-docs": {"--encoder": "encoder"},
@@ -187,6 +188,7 @@ def test_the_commands_of_readme_run_as_they_stand(realmctl: Command, monkeypatch
 def test_the_whole_chain_runs_as_it_stands(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     make_t5(Path("T5"))
+    make_babbler(Path("GPT-2"))
     commands = run_page(ROOT / "docs" / "how-to" / "whole-chain.md", realmctl, monkeypatch)
     assert {command.split()[1] for command in commands} >= set(own_stages()) - {"revise", "collect"}
     assert open_artifact("artifacts/utility").metrics["queries"] > 0

@@ -18,7 +18,7 @@ import gains_page as page  # noqa: E402
 import measure_ways as run  # noqa: E402
 
 from tests.fixtures.encoders import make_sentence_encoder  # noqa: E402
-from tests.fixtures.language_models import make_gpt2  # noqa: E402
+from tests.fixtures.language_models import make_babbler  # noqa: E402
 
 
 def line(arm: str, search: str, seed: int, values: list[float], encoder: str = "mini") -> dict[str, object]:
@@ -175,7 +175,7 @@ def test_what_the_results_have_is_not_measured_again(tmp_path):
 
 @pytest.mark.slow
 def test_the_script_trains_arms_and_writes_the_page(tmp_path):
-    """The inverse cloze task, and a causal language model as the reader, on made-up passages. What is done is not done again."""
+    """The inverse cloze task, and a causal language model that reads or writes questions, on made-up passages. What is done is not done again."""
     words = ["river", "stone", "lamp", "forest", "castle", "harbour", "bridge", "garden", "tower", "valley"]
     passages = [
         f"The {a} stands near the {b}. Its {b} is older than any {a}. People call it {a} {b}."
@@ -191,7 +191,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     judged = "".join(f"{query['_id']}\t{query['_id'][1:]}\t1\n" for query in queries)
     (domain / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
     make_sentence_encoder(tmp_path / "encoder", passages)
-    make_gpt2(tmp_path / "gpt2")
+    make_babbler(tmp_path / "gpt2")
     results, page_file = tmp_path / "runs.jsonl", tmp_path / "page.md"
 
     def adapt() -> None:
@@ -199,7 +199,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
             ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}"],
             env={
                 **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1",
-                "ARMS": "encoder,ict,causal", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
+                "ARMS": "encoder,ict,causal,generated", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
             },
             check=True,
         )  # fmt: skip
@@ -209,7 +209,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     measured = {(record["arm"], record["search"]) for record in map(json.loads, lines)}
     assert measured == {
         ("bm25", "bm25"),
-        *((arm, s) for arm in ("encoder", "ict", "causal") for s in ("dense", "scores")),
+        *((arm, s) for arm in ("encoder", "ict", "causal", "generated") for s in ("dense", "scores")),
     }
     assert "causal language model" in page_file.read_text()
     adapt()

@@ -8,7 +8,6 @@ Legend: see `reading.py`. P blocks of a group, S tokens after the block, T = M m
 
 from __future__ import annotations
 
-import inspect
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -16,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer
 
 from realmctl.errors import InputError
 from realmctl.models.lm.model import LanguageModel
@@ -80,13 +78,7 @@ class CausalReader(LmReader):
         super().__init__(model, prompt, limits)
         _require_causal(model)
         self.kept = KeptStates()
-        accepted = inspect.signature(model.net.forward).parameters
-        layers = DynamicCache(config=model.net.config).layers
-        self.reuses_blocks = (
-            {"position_ids", "past_key_values", "logits_to_keep"} <= accepted.keys()
-            and bool(layers)
-            and all(type(layer) is DynamicLayer for layer in layers)
-        )
+        self.reuses_blocks = model.keeps_all_positions
 
     def pair(self, text: HiddenText) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The text before what is hidden, and the hidden text. The end of a text that is too long is kept."""

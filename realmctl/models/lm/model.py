@@ -7,6 +7,7 @@ Legend: B pairs, L tokens of the longest row, V vocabulary.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer as LibraryTokenizer
 from torch import Tensor, nn
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import DynamicCache, GenerationConfig, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.precision import to_device
@@ -70,6 +72,19 @@ class LanguageModel(nn.Module):
     def reads_source_apart(self) -> bool:
         """Whether an encoder reads the source: True for T5's kind, False for a causal model."""
         return bool(self.net.config.is_encoder_decoder)
+
+    @property
+    def keeps_all_positions(self) -> bool:
+        """Whether keys and values of what stands first can be computed once for several rows: a causal model, and no sliding windows."""
+        if self.reads_source_apart:
+            return False
+        accepted = inspect.signature(self.net.forward).parameters
+        layers = DynamicCache(config=self.net.config).layers
+        return (
+            {"position_ids", "past_key_values", "logits_to_keep"} <= accepted.keys()
+            and bool(layers)
+            and all(type(layer) is DynamicLayer for layer in layers)
+        )
 
     def ids(self, text: str) -> list[int]:
         """Return the tokens of a text, without those that the tokenizer adds at its ends."""

@@ -19,6 +19,7 @@ from stages.eval_em import EvalEm
 from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_run import EvalRun
 from stages.eval_utility import EvalUtility
+from stages.generate_queries import GenerateQueries
 from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
@@ -31,7 +32,7 @@ from stages.spider_init import SpiderInit
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import TOWNS, Chain, documents, finetune, pretrain
-from tests.fixtures.language_models import make_t5
+from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.recurring import documents_that_share_a_span
 
 TRAINING: dict[str, Any] = {"steps": 4, "batch_size": 4, "checkpoint_every": 1}
@@ -46,6 +47,8 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
     passages.write_text(json.dumps(_labelled()))
     chunk = Chunk(corpus=(corpus,), tokenizer="train:300", workers=1)
     blocks, t5 = chunk.make(folder / "blocks"), str(make_t5(folder / "t5"))
+    babbler, prompt = str(make_babbler(folder / "babbler")), folder / "prompt.txt"
+    prompt.write_text("{block}\nQuestion:")
     recurring = make_blocks(folder / "recurring", documents_that_share_a_span())
     embed = Embed(blocks=chain.blocks, retriever=chain.retriever, batch_size=7)
     embeddings = embed.make(folder / "embeddings")
@@ -74,6 +77,9 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "pretrain": pretrain(chain, checkpoint_every=1),
         "finetune": finetune(chain, checkpoint_every=1),
         "rank": rank,
+        "generate-queries": GenerateQueries(
+            blocks=chain.blocks, lm=babbler, prompt=prompt, temperature=1.0, sample=9, batch_size=3
+        ),
         "mine-negatives": MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-run": EvalRun(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-em": EvalEm(blocks=chain.blocks, questions=chain.questions, hits=5, precision="fp32", **parts),
