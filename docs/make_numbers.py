@@ -95,9 +95,11 @@ MEASURED = {
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     "revise.new": Measured("docs/results/revise.md", r"\n\| 1 % \| \S+ ± \S+ % \| (\S+) ± \S+ → (\S+) ±"),
     "revise.embedded": Measured("docs/results/revise.md", r"\n\| 1 % \| (\S+) ± \S+ % \|"),
-    "changed.embedded": Measured(CHANGED, r"\*\*Share of the work\*\*: (\S+) % of the blocks of articles"),
     "changed.new": Measured(
-        CHANGED, r"\*\*BM25\*\* finds the block with the new number first: for (\S+) of .*? before and (\S+) after\."
+        CHANGED, r"\*\*Search, BM25\*\*: .*? comes first for (\S+) of .*? before and (\S+) after\."
+    ),
+    "changed.em": Measured(
+        CHANGED, r"\*\*Answers\*\*: exact match on the new numbers is (\S+) before and (\S+) after\."
     ),
     "starts.ict": Measured("docs/results/starts.md", r"(?s)\A.*?\n\| ICT +\| \S+ ± \S+ \| (\.\d+) "),
     "starts.cocondenser_ict": Measured(
