@@ -19,6 +19,7 @@ DEMO = ROOT / "docs" / "results" / "demo.jsonl"
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial.md",
+    ROOT / "docs" / "how-to" / "adapt-without-labels.md",
     ROOT / "docs" / "how-to" / "choose-index.md",
     ROOT / "docs" / "how-to" / "language-model-reader.md",
     ROOT / "docs" / "how-to" / "reproduce-realm.md",
@@ -59,6 +60,27 @@ class Measured:
 
 ADAPT = "docs/results/adapt.md"
 SCORES = r"\n\| encoder as published \| hybrid, weighted sum \|.*\| {} \| 1 \|\n"
+ASKED = {
+    "covid": "COVID-QA",
+    "tldr": "man pages, tldr",
+    "nl2bash": "man pages, NL2Bash",
+    "ml": "MLQuestions",
+    "squad": "SQuAD-style questions",
+    "nq": "Natural Questions",
+}
+DENSE, HYBRID = "dense", "hybrid, weighted sum"
+WAYS = {
+    "encoder": ("encoder as published", DENSE, ASKED),
+    "hybrid": ("encoder as published", HYBRID, ASKED),
+    "ict": ("ICT", DENSE, ("covid", "nl2bash")),
+    "ict_hybrid": ("ICT", HYBRID, ("covid",)),
+    "adapt_hybrid": ("ICT + KL, kept if shown (`adapt`)", HYBRID, ("covid", "tldr", "nl2bash", "ml")),
+    "labels_128": ("128 labelled questions", DENSE, ("tldr", "ml")),
+    "labels_128_hybrid": ("128 labelled questions", HYBRID, ("tldr", "ml")),
+    "labels_1000": ("1,000 labelled questions", DENSE, ("tldr", "ml")),
+    "labels_1000_hybrid": ("1,000 labelled questions", HYBRID, ("tldr", "ml")),
+}
+"""Rows of the tables of that page: retriever, search, and the sets of questions whose tables are quoted."""
 ABLATION = "docs/results/ablation.md"
 REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
 CHANGED = "docs/results/changed-corpus.md"
@@ -93,6 +115,13 @@ MEASURED = {
     ),
     "adapt.scores": Measured(ADAPT, SCORES.format(r"([+-]0\.\d+) \| \S+")),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
+    **{
+        f"adapt.{way}_{asked}": Measured(
+            ADAPT, rf"(?s)\n## {ASKED[asked]}\n(?:(?!\n## ).)*?\n\| {re.escape(arm)} \| {search} \| (\S+) \|"
+        )
+        for way, (arm, search, sets) in WAYS.items()
+        for asked in sets
+    },
     "revise.new": Measured("docs/results/revise.md", r"\n\| 1 % \| \S+ ± \S+ % \| (\S+) ± \S+ → (\S+) ±"),
     "revise.embedded": Measured("docs/results/revise.md", r"\n\| 1 % \| (\S+) ± \S+ % \|"),
     "changed.new": Measured(

@@ -8,7 +8,8 @@ import matplotlib
 import numpy as np
 from arms import ARMS, NEVER, REALM, SPAN, UNIFORM, Arm
 from claims import Tests
-from dots import COLORS, STYLE, dots, save
+from dots import dots
+from figure import COLORS, STYLE, save
 from grid import Grid
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

@@ -8,8 +8,9 @@ are drawn with replacement, 2,000 times, with a fixed seed.
 
 import argparse
 import json
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from figure import COLORS, STYLE, draw, save
+from figure import Row as Dot
+
 DRAWS = 2000
 LEAST_LOSS = -0.005
-FEWEST_SEEDS, FEWEST_SETS = 3, 3
+FEWEST_SEEDS = 3
 TARGETED = (("covidqa", "test"), ("mlquestions", "test"), ("man-pages", "test"), ("man-pages", "nl2bash"))
 """Sets of queries on which the gain is judged: COVID-QA, MLQuestions, tldr and NL2Bash. With fewer the target is open."""
 LEAST_ELSEWHERE = -0.01
@@ -48,27 +54,51 @@ NAMES = {
     "realm": "REALM after ICT",
     "causal": "a frozen causal language model as reader",
     "generated": "questions of a language model",
-    "labels-32": "32 labelled questions",
-    "labels-128": "128 labelled questions",
-    "labels-1000": "1,000 labelled questions",
 }
+"""What the page calls the arms, in its order. `labels-N` have N in their name."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A set of questions: what pages call it, its documents, and who asked."""
+
+    name: str
+    documents: str
+    by: str
+
+
 SETS = {
-    ("covidqa", "test"): "COVID-QA",
-    ("man-pages", "test"): "man pages, tldr",
-    ("man-pages", "nl2bash"): "man pages, NL2Bash",
-    ("mlquestions", "test"): "MLQuestions",
-    ("squad24", "test"): "SQuAD-style",
-    ("qed", "test"): "QED",
+    ("covidqa", "test"): Asked(
+        "COVID-QA", "4,086 passages of research articles on COVID-19", "biomedical experts, of the articles"
+    ),
+    ("man-pages", "test"): Asked(
+        "man pages, tldr", "14,795 passages of man pages", "writers of tldr-pages: what an example does"
+    ),
+    ("man-pages", "nl2bash"): Asked("man pages, NL2Bash", "the same", "writers of NL2Bash: what a command line does"),
+    ("mlquestions", "test"): Asked("MLQuestions", "9,211 passages on machine learning", "people; each was checked"),
+    ("squad24", "test"): Asked(
+        "SQuAD-style questions", "120 paragraphs of 24 Wikipedia articles", "people who saw the paragraph"
+    ),
+    ("qed", "test"): Asked("Natural Questions", "838 paragraphs of Wikipedia", "people who had not seen the paragraph"),
 }
-"""What the page calls a set of queries. Others are called by their domain and split."""
+"""What the page says of a set of questions. Others are called by their domain and split."""
+HEADLINES = {
+    ("encoder", "scores"): "BM25 beside the encoder, no training",
+    ("ict", "dense"): "trained on the documents (ICT)",
+    ("ict-kept", "dense"): "`adapt`",
+    ("ict-kept", "scores"): "`adapt`, and BM25 beside it",
+    ("labels-1000", "dense"): "trained on 1,000 labelled questions",
+}
+"""Rows of the first figure, in words."""
 KEY = (
-    "- **ICT**: the inverse cloze task (`ict-init`). **Crops**: independent cropping, as Contriever has it (`--pairs crops`).",
-    "- **+ KL**: the start's similarities are distilled (`--distill-start 2`).",
-    "- **Kept if shown**: the start is kept unless cloze recall shows a gain; in `adapt`, also where titles find less.",
-    "- **Hybrid**: BM25 beside the retriever, by reciprocal rank fusion (RRF) or by the weighted sum of both scores.",
+    "- **Hybrid search** has BM25 beside the retriever: by reciprocal rank fusion (RRF), or by the weighted sum of both scores.",
+    "- **ICT**, the inverse cloze task, trains a sentence to find the block that it was taken from (`ict-init`). "
+    "**Crops** are two random pieces of a block, as in Contriever (`--pairs crops`).",
+    "- **+ KL**: a second loss keeps the similarities of the encoder as published (`--distill-start 2`).",
+    "- **Kept if shown**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, also where titles find less.",
 )
-COLORS = {"bm25": "#555555", "dense": "#0072b2", "hybrid": "#d55e00", "scores": "#009e73", "chosen": "#cc79a7"}
-STYLE = {"svg.hashsalt": "adapt", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9.0}
+PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3}
+"""The colour of each search, as a place in `COLORS`."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +132,8 @@ def difference(of: NDArray[np.float64], base: NDArray[np.float64]) -> Difference
     difference_SQ = of - base
     seeds, queries = difference_SQ.shape
     rng = np.random.default_rng(0)
-    means = [
-        difference_SQ[np.ix_(rng.integers(seeds, size=seeds), rng.integers(queries, size=queries))].mean()
-        for _ in range(DRAWS)
-    ]
+    drawn = ((rng.integers(seeds, size=seeds), rng.integers(queries, size=queries)) for _ in range(DRAWS))
+    means = [difference_SQ[chosen].mean(0)[asked].mean() for chosen, asked in drawn]
     low, high = np.quantile(means, (0.025, 0.975))
     return Difference(float(difference_SQ.mean()), float(low), float(high), seeds)
 
@@ -114,6 +142,24 @@ Place = tuple[str, str, str]
 """Encoder, domain and split."""
 Row = tuple[str, str]
 """Arm and search."""
+
+
+def called(arm: str) -> str:
+    """What the page calls an arm. Labels may be of any number; an arm without a name has its own."""
+    count = arm.removeprefix("labels-")
+    return f"{int(count):,} labelled questions" if count != arm and count.isdigit() else NAMES.get(arm, arm)
+
+
+def searched(search: str) -> str:
+    return SEARCHES.get(search, search)
+
+
+def order(row: Row) -> tuple[int, int, int, str]:
+    """The place of a row on the page: by arm, labels last and by their number; and by search."""
+    arm, search = row
+    count = arm.removeprefix("labels-")
+    labels = int(count) if count != arm and count.isdigit() else 0
+    return labels, [*NAMES, arm].index(arm), [*SEARCHES, search].index(search), arm
 
 
 @dataclass(frozen=True)
@@ -138,6 +184,7 @@ class Results:
         self._rows: dict[tuple[str, str, str], dict[tuple[str, str], dict[int, dict[str, Any]]]] = defaultdict(
             lambda: defaultdict(dict)
         )
+        self._gains: dict[tuple[Place, Row, Row], Difference] = {}
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
         encoders = dict.fromkeys(line["encoder"] for line in lines if line["encoder"])
         self._cloze: dict[Place, dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
@@ -155,7 +202,7 @@ class Results:
 
     def rows(self, place: tuple[str, str, str]) -> list[tuple[str, str]]:
         """(arm, search) of what was measured there, in the order of the page."""
-        return sorted(self._rows[place], key=lambda row: (row[1] != "bm25", list(NAMES).index(row[0]), row[1]))
+        return sorted(self._rows[place], key=order)
 
     def values(self, place: tuple[str, str, str], row: tuple[str, str]) -> NDArray[np.float64]:
         """nDCG@10, [S, Q]."""
@@ -175,14 +222,17 @@ class Results:
                 for queries, name in (("sentences", "dense_rr"), ("titles", "title_rr"))
             }
             found.append(Told(place, arm, seed, **gains, questions=float(np.mean(np.array(record["ndcg"]) - base))))
-        return sorted(found, key=lambda each: (list(NAMES).index(each.arm), each.seed))
+        return sorted(found, key=lambda each: (order((each.arm, "dense")), each.seed))
 
-    def minutes(self, place: tuple[str, str, str], row: tuple[str, str]) -> float:
-        """Mean processor minutes of the training, the largest of the records: a second search finds the retriever made."""
-        return max(float(record["cpu_minutes"]) for record in self._rows[place][row].values())
+    def minutes(self, place: Place, row: Row) -> str:
+        """Processor minutes of the training, the most of the records; a dash where another row had trained the retriever."""
+        most = max(float(record["cpu_minutes"]) for record in self._rows[place][row].values())
+        return f"{most:.1f}" if most >= 0.05 or row[0] in ("bm25", "encoder") else "-"
 
-    def gain(self, place: tuple[str, str, str], row: tuple[str, str], base: tuple[str, str]) -> Difference:
-        return difference(self.values(place, row), self.values(place, base))
+    def gain(self, place: Place, row: Row, base: Row) -> Difference:
+        if (place, row, base) not in self._gains:
+            self._gains[place, row, base] = difference(self.values(place, row), self.values(place, base))
+        return self._gains[place, row, base]
 
     def best_zero_shot(self, place: tuple[str, str, str]) -> tuple[str, str]:
         """The best of BM25, the encoder and their hybrid."""
@@ -191,7 +241,8 @@ class Results:
 
 
 def named(place: Place) -> str:
-    return SETS.get(place[1:], f"{place[1]} {place[2]}")
+    known = SETS.get(place[1:])
+    return known.name if known else f"{place[1]} {place[2]}"
 
 
 def ordered(results: Results) -> list[Place]:
@@ -208,7 +259,7 @@ def overview(results: Results) -> list[str]:
         f"|---|---|{'--:|' * (len(places) + 3)}",
     ]
     rows = dict.fromkeys(row for place in places for row in results.rows(place) if row != ("encoder", "dense"))
-    for row in sorted(rows, key=lambda row: (list(NAMES).index(row[0]), list(SEARCHES).index(row[1]))):
+    for row in sorted(rows, key=order):
         gains = [
             results.gain(place, row, ("encoder", "dense")) if row in results.rows(place) else None for place in places
         ]
@@ -218,7 +269,7 @@ def overview(results: Results) -> list[str]:
         mean = f"{np.mean([gain.mean for gain in known]):+.3f}" if whole else "-"
         worst = f"{min(gain.mean for gain in known):+.3f}" if whole else "-"
         seeds = min(gain.seeds for gain in known)
-        lines.append(f"| {NAMES[row[0]]} | {SEARCHES[row[1]]} | {' | '.join(cells)} | {mean} | {worst} | {seeds} |")
+        lines.append(f"| {called(row[0])} | {searched(row[1])} | {' | '.join(cells)} | {mean} | {worst} | {seeds} |")
     return lines
 
 
@@ -229,44 +280,48 @@ def sentence(results: Results, row: Row, base: Callable[[Place], Row]) -> str:
     lost = {name: gain for name, gain in gains.items() if gain.high < 0}
     best = max(won, key=lambda name: won[name].mean, default="")
     worst = min(lost, key=lambda name: lost[name].mean, default="")
-    said = f"a gain is shown on {len(won)} of {len(gains)} sets" + (
-        f" (up to {won[best].mean:+.3f}, {best})" if won else ""
-    )
-    return said + (
-        f", a loss on {len(lost)} (down to {lost[worst].mean:+.3f}, {worst})" if lost else ", and a loss on none"
+    seeds = min(gain.seeds for gain in gains.values())
+    random = "" if row[0] == "encoder" else f"; {seeds} seed{'s' * (seeds > 1)}"
+    said = f"a gain on {len(won)} of {len(gains)} sets" + (f" (up to {won[best].mean:+.3f}, {best})" if won else "")
+    return (
+        said
+        + (f", a loss on {len(lost)} (down to {lost[worst].mean:+.3f}, {worst})" if lost else ", a loss on none")
+        + random
     )
 
 
 def summary(results: Results) -> list[str]:
-    """What BM25 beside the encoder brings, what each training brings, and both together, where enough sets were measured."""
+    """At most five lines: BM25 without training, ICT, `adapt`, training beside BM25, and the most labels. What was not measured is left out."""
 
     def encoder(place: Place) -> Row:
         return "encoder", "dense"
 
-    def measured(row: Row) -> bool:
-        return sum(row in results.rows(place) for place in results.places) >= min(FEWEST_SETS, len(results.places))
+    def measured(row: Row) -> list[Place]:
+        return [place for place in results.places if row in results.rows(place)]
 
-    arms = [arm for arm in NAMES if arm not in ("bm25", "encoder")]
-    lines = [
-        f"- **BM25 beside the encoder, {SEARCHES[search].removeprefix('hybrid, ')}, without training**: {sentence(results, ('encoder', search), encoder)}."
-        for search in ("scores", "hybrid") if measured(("encoder", search))
+    def mean(row: Row) -> str:
+        gains = [results.gain(place, row, ("encoder", "dense")).mean for place in measured(row)]
+        return f"mean {np.mean(gains):+.3f}; "
+
+    labels = [row for row in dict.fromkeys(row for p in results.places for row in results.rows(p)) if order(row)[0]]
+    most = max(labels, key=order, default=("", ""))[0]
+    said = {
+        ("encoder", "scores"): ("BM25 beside the encoder, no training", True, encoder),
+        ("ict", "dense"): ("Training on the documents (ICT)", False, encoder),
+        ("ict-kept", "dense"): ("`adapt`, which keeps the encoder where no gain is shown", False, encoder),
+        ("ict", "scores"): ("ICT and BM25, minus the best search without training", False, results.best_zero_shot),
+        (most, "dense"): (f"Training on {called(most)}", False, encoder),
+    }
+    return [
+        f"- **{words}**: {mean(row) if whole else ''}{sentence(results, row, base)}."
+        for row, (words, whole, base) in said.items() if measured(row)
     ]  # fmt: skip
-    lines += [
-        f"- **{NAMES[arm]}, dense search**: {sentence(results, (arm, 'dense'), encoder)}."
-        for arm in arms if measured((arm, "dense"))
-    ]  # fmt: skip
-    lines += ["", "The same of hybrid search after training, minus the best search without training:", ""]
-    lines += [
-        f"- **{NAMES[arm]}, and BM25 by the weighted sum**: {sentence(results, (arm, 'scores'), results.best_zero_shot)}."
-        for arm in arms if measured((arm, "scores"))
-    ]  # fmt: skip
-    return lines
 
 
 def table(results: Results, place: tuple[str, str, str]) -> list[str]:
     best = results.best_zero_shot(place)
     lines = [
-        f"| retriever | search | nDCG@10 | minus the encoder | minus the best without training ({NAMES[best[0]]}, {SEARCHES[best[1]]}) | seeds | minutes |",
+        f"| retriever | search | nDCG@10 | minus the encoder | minus the best without training ({called(best[0])}, {searched(best[1])}) | seeds | minutes |",
         "|---|---|--:|--:|--:|--:|--:|",
     ]
     for row in results.rows(place):
@@ -274,8 +329,8 @@ def table(results: Results, place: tuple[str, str, str]) -> list[str]:
         base = results.gain(place, row, ("encoder", "dense"))
         over = results.gain(place, row, best)
         lines.append(
-            f"| {NAMES[row[0]]} | {SEARCHES[row[1]]} | {values.mean():.3f} | {base if row != ('encoder', 'dense') else ''} "
-            f"| {over if row != best else ''} | {len(values)} | {results.minutes(place, row):.1f} |"
+            f"| {called(row[0])} | {searched(row[1])} | {values.mean():.3f} | {base if row != ('encoder', 'dense') else ''} "
+            f"| {over if row != best else ''} | {len(values)} | {results.minutes(place, row)} |"
         )
     return lines
 
@@ -298,33 +353,29 @@ def targets(results: Results, row: Row) -> list[str]:
         f"{min(elsewhere):+.3f} ({'met' if min(elsewhere) >= LEAST_ELSEWHERE else 'missed'})" if elsewhere else "open"
     )
     return [
-        f"| {NAMES[row[0]]} | {SEARCHES[row[1]]} | {len(judged)} | {min(gain.seeds for gain in judged)} | {shown} "
+        f"| {called(row[0])} | {searched(row[1])} | {len(judged)} | {min(gain.seeds for gain in judged)} | {shown} "
         f"| {worst:+.3f} ({verdict(worst >= LEAST_LOSS)}) | {mean:+.3f} ({verdict(mean >= 0.05)}) | {kept} |"
     ]
 
 
-def draw(results: Results, path: Path) -> None:
-    """Gains with their intervals, a panel for each domain."""
-    places = ordered(results)
-    shown = [[row for row in results.rows(place) if row != ("encoder", "dense")] for place in places]
-    heights = [1 + len(rows) for rows in shown]
-    figure = Figure(figsize=(9, 0.5 + 0.22 * sum(heights)), layout="constrained")
-    axes: Sequence[Any] = figure.subplots(len(places), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
-    for axis, place, rows in zip(axes, places, shown, strict=True):
-        for number, row in enumerate(reversed(rows)):
+def gains_figure(results: Results, rows: Collection[Row] | None = None) -> Figure:
+    """Gains with their intervals, a group for each set: of some rows of `HEADLINES`, or of all, where each search has its colour."""
+    groups, searches = {}, set()
+    for place in ordered(results):
+        dots = []
+        for row in results.rows(place):
+            if row == ("encoder", "dense") or (rows is not None and row not in rows):
+                continue
             gain = results.gain(place, row, ("encoder", "dense"))
-            color = COLORS[row[1]]
-            axis.plot([gain.low, gain.high], [number, number], color=color, linewidth=1.5)
-            axis.plot([gain.mean], [number], "o", color=color, markersize=4)
-        axis.axvline(0, color="#999999", linewidth=0.8)
-        axis.set_yticks(
-            range(len(rows)), [f"{NAMES[arm].split(' (')[0]}, {SEARCHES[search]}" for arm, search in reversed(rows)]
-        )
-        axis.set_title(named(place), loc="left")
-    axes[-1].set_xlabel("nDCG@10 minus the encoder's")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(path, metadata={"Date": None})
+            words = called(row[0]).split(" (")[0] if rows is None else HEADLINES[row].replace("`", "")
+            dots.append(Dot(words, gain.mean, gain.low, gain.high, color=PALETTE.get(row[1], 4)))
+            searches.add(row[1])
+        if dots:
+            groups[named(place)] = dots
+    legend = {searched(search): place for search, place in PALETTE.items() if search in searches}
+    return draw(
+        groups, "nDCG@10 minus that of the encoder as published", line=0, legend=legend if rows is None else None
+    )
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
@@ -364,60 +415,74 @@ def predicted(told: Sequence[Told], queries: str) -> str:
     )
 
 
-def draw_told(told: Sequence[Told], path: Path) -> None:
+def told_figure(told: Sequence[Told]) -> Figure:
     """Each run: its change by sentences, and by titles, across; that of the questions upwards. Colours are sets, shapes are arms."""
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
     sets, arms = list(dict.fromkeys(each.place for each in told)), list(dict.fromkeys(each.arm for each in told))
-    colors = dict(zip(sets, list(COLORS.values()) * len(sets), strict=False))
+    colors = dict(zip(sets, COLORS * len(sets), strict=False))
     shapes = dict(zip(arms, "osD^vP*X" * len(arms), strict=False))
-    for axis, queries in zip(figure.subplots(1, 2, sharey=True), ("sentences", "titles"), strict=True):
-        for each in told:
-            if (x := getattr(each, queries)) is not None:
-                axis.plot([x], [each.questions], shapes[each.arm], color=colors[each.place], markersize=6, alpha=0.8)
-        axis.axhline(0, color="#999999", linewidth=0.8)
-        axis.axvline(0, color="#999999", linewidth=0.8)
-        axis.set_xlabel(f"change by {queries}, reciprocal rank")
-    figure.axes[0].set_ylabel("change by people's questions, nDCG@10")
-    handles = [Line2D([], [], linestyle="", marker="o", color=colors[place], label=named(place)) for place in sets]
-    handles += [Line2D([], [], linestyle="", marker=shapes[arm], color="#555555", label=NAMES[arm]) for arm in arms]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE):
-        figure.savefig(path, metadata={"Date": None})
+        figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+        for axis, queries in zip(figure.subplots(1, 2, sharey=True), ("sentences", "titles"), strict=True):
+            for each in told:
+                if (x := getattr(each, queries)) is not None:
+                    axis.plot(
+                        [x], [each.questions], shapes[each.arm], color=colors[each.place], markersize=6, alpha=0.8
+                    )
+            axis.axhline(0, color="#999999", linewidth=0.8)
+            axis.axvline(0, color="#999999", linewidth=0.8)
+            axis.set_xlabel(f"change by {queries}, reciprocal rank")
+        figure.axes[0].set_ylabel("change by people's questions, nDCG@10")
+        handles = [Line2D([], [], linestyle="", marker="o", color=colors[place], label=named(place)) for place in sets]
+        handles += [
+            Line2D([], [], linestyle="", marker=shapes[arm], color=COLORS[5], label=called(arm)) for arm in arms
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure
 
 
 def _signed(value: float | None) -> str:
     return "-" if value is None else f"{value:+.3f}"
 
 
-def page(results: Results, plot: str) -> str:
+def page(results: Results, plots: str) -> str:
+    """The page. `plots`: the folder of its figures, as its links have it."""
+    known = [SETS[place[1:]] for place in ordered(results) if place[1:] in SETS]
+    sets = [f"| {asked.name} | {asked.documents} | {asked.by} |" for asked in known]
     parts = [
         "# Adapting a retriever without labels",
         "",
         "<!-- Generated by examples/adapt/gains_page.py: do not edit. -->",
-        "Documents without labels, a published sentence encoder: what finds more of what people ask for, BM25 beside it, or training on the documents?",
+        "You have documents, a published sentence encoder and no labels. What finds more of what people ask for: BM25 beside the encoder, or "
+        "training on the documents? [How to adapt](../how-to/adapt-without-labels.md) has the commands.",
         "",
         "## What holds",
         "",
-        "nDCG@10 minus that of the encoder as published, in dense search:",
+        "By how much nDCG@10 rises over that of the encoder as published, in dense search:",
         "",
         *summary(results),
         "",
-        *KEY,
+        f"![Gains of five ways, on each set of questions]({plots}/ways.svg)",
         "",
-        "## Every set",
+        "Each dot is a mean over questions and seeds, with its 95 % interval.",
+        "",
+        "## Every way, on every set",
+        "",
+        f"- **Encoder as published**: {', '.join(sorted({place[0] for place in results.places}))}.",
+        *KEY,
         "",
         "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0. A dash: not measured.",
         "",
         *overview(results),
         "",
-        f"![Gains of each arm on each set]({plot})",
+        *([*("| set | documents | questions by |", "|---|---|---|"), *sets, ""] if sets else []),
+        f"![Gains of each way on each set]({plots}/gains.svg)",
         "",
         "## How it was measured",
         "",
         "`make adapt` measures this. Each arm trains on the passages of a domain alone, with the same settings everywhere, and then searches for "
         "questions of people that it never saw. The interval is a bootstrap over queries and seeds, of the paired difference. "
-        f"With fewer than {FEWEST_SEEDS} seeds it is over queries almost alone. BM25 and the encoder have one run, for nothing in them is random.",
+        f"With fewer than {FEWEST_SEEDS} seeds it is over queries almost alone. BM25 and the encoder have one run, for nothing in them is random. "
+        "Minutes are those of training, on one core; a dash: the retriever was trained for another row.",
         "",
         "In the weighted sum BM25 has the weight 0.7, or that of cloze recall. 0.7 was chosen on dev queries of MLQuestions and tldr, and COVID-QA's questions "
         "were seen in that trial. The weight of distillation was chosen with questions of NL2Bash in view "
@@ -438,12 +503,12 @@ def page(results: Results, plot: str) -> str:
             "",
             *(f"- {said}" for said in sentences),
             "",
-            f"![Change by sentences and by titles against change by questions]({plot.replace('gains.svg', 'told.svg')})",
+            f"![Change by sentences and by titles against change by questions]({plots}/told.svg)",
             "",
             "| set | retriever | seed | sentences | titles | questions |",
             "|---|---|--:|--:|--:|--:|",
             *(
-                f"| {named(each.place)} | {NAMES[each.arm]} | {each.seed} | {_signed(each.sentences)} | {_signed(each.titles)} | {each.questions:+.3f} |"
+                f"| {named(each.place)} | {called(each.arm)} | {each.seed} | {_signed(each.sentences)} | {_signed(each.titles)} | {each.questions:+.3f} |"
                 for each in told
             ),
             "",
@@ -484,11 +549,12 @@ def main() -> None:
             f"{options.results}: no page yet. Gains are over the encoder as published: measure the arm `encoder` too."
         )
         return
-    plot = options.page.with_suffix("") / "gains.svg"
-    draw(results, plot)
+    folder = options.page.with_suffix("")
+    save(gains_figure(results, HEADLINES), folder / "ways.svg")
+    save(gains_figure(results), folder / "gains.svg")
     if told := [each for place in ordered(results) for each in results.told(place)]:
-        draw_told(told, plot.with_name("told.svg"))
-    options.page.write_text(page(results, str(plot.relative_to(options.page.parent))), encoding="utf-8")
+        save(told_figure(told), folder / "told.svg")
+    options.page.write_text(page(results, folder.name), encoding="utf-8")
     other = options.page.with_name(f"{options.page.stem}-targets.md")
     other.write_text(targets_page(results), encoding="utf-8")
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
 
-from dots import dots, save
+from dots import dots
+from figure import save
 from notation import DASH, interval, listed, mean_and_sd, number, signed, table
 from spread import difference, spread
 

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
 
-from dots import dots, save
+from dots import dots
+from figure import save
 
 Results = Sequence[dict[str, Any]]
 ROWS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -60,6 +61,9 @@ def test_sides_take_turns_and_the_page_shows_what_was_measured(bench, tmp_path):
     page = (tmp_path / "speed.md").read_text()
     assert f"**{found['ratio']:.2f}** ({found['least']:.2f} to {found['most']:.2f}, 2 rounds)" in page
     assert "| adding wrongly |" in page and "not measured yet" in page
+    holds = page.partition("## What holds")[2].partition("## ")[0]
+    assert sum(line.startswith("- ") for line in holds.splitlines()) == 3 and "of 1 comparisons" in holds
+    assert "adding | peer" in (tmp_path / "speed" / "ratios.svg").read_text() and "(speed/ratios.svg)" in holds
 
 
 def test_a_row_without_peers_shows_our_time(bench, tmp_path):
@@ -68,6 +72,21 @@ def test_a_row_without_peers_shows_our_time(bench, tmp_path):
     (found,) = json.loads((tmp_path / "speed.json").read_text())
     assert (found["ours"], found["peer"], found["ratio"]) == ("ours", "", 0.0) and found["our_seconds"] > 0
     assert "| adding alone | a number | ours | none | 1 |" in (tmp_path / "speed.md").read_text()
+
+
+def test_the_page_is_fresh(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    bench = importlib.import_module("bench")
+    monkeypatch.setattr(bench, "save", lambda figure, path: None)
+    monkeypatch.setattr(bench, "draw", lambda *given, **named: None)
+    measured = [bench.Measured(**each) for each in json.loads(bench.RESULTS.read_text())]
+    bench.write_page(measured, bench.all_rows(), tmp_path / "speed.md")
+    assert (tmp_path / "speed.md").read_text() == bench.PAGE.read_text(), "run: python benchmarks/bench.py --page-only"
+    holds = bench.PAGE.read_text().partition("## What holds")[2].partition("## ")[0]
+    assert sum(line.startswith("- ") for line in holds.splitlines()) <= 5
+    groups = bench.grouped(measured, bench.all_rows())
+    alone = [each for each in measured if each.peer and each.threads == 1]
+    assert sorted(each.ratio for found in groups.values() for each in found) == sorted(each.ratio for each in alone)
 
 
 def test_sides_that_disagree_are_an_error(bench, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,11 +53,13 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
         line("retromae", "dense", 0, [0.1] * 50),
         line("encoder", "scores", 0, [0.5] * 50),
         line("ict", "scores", 0, [0.5, 0.6] * 25),
+        line("labels-64", "dense", 0, [0.5] * 50),
+        {**line("another way", "dense", 0, [0.4] * 50), "cpu_minutes": 0.0},
     ]
     results = tmp_path / "runs.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records))
-    text = page.page(page.Results(results), "gains.svg")
-    overview = text[text.index("## Every set") : text.index("## How it was measured")]
+    text = page.page(page.Results(results), "page")
+    overview = text[text.index("## Every way") : text.index("## How it was measured")]
     rows = {
         line.split(" | ")[0] + "," + line.split(" | ")[1]: line
         for line in overview.splitlines()
@@ -64,12 +67,18 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
     }
     assert "| **+0.100** |" in rows["| encoder as published,hybrid, weighted sum"]
     assert "| **-0.300** |" in rows["| RetroMAE,dense"] and rows["| RetroMAE,dense"].endswith("| 1 |")
-    assert "- **ICT, dense search**: a gain is shown on 1 of 1 sets (up to +0.160" in text
-    assert "- **RetroMAE, dense search**: a gain is shown on 0 of 1 sets, a loss on 1 (down to -0.300" in text
-    assert "- **ICT, and BM25 by the weighted sum**: a gain is shown on 1 of 1 sets (up to +0.050" in text
-    assert "| ICT | dense | 0.560 | +0.160 [" in text
-    page.draw(page.Results(results), tmp_path / "page" / "gains.svg")
-    assert "towns test" in (tmp_path / "page" / "gains.svg").read_text()
+    assert rows["| another way,dense"].endswith("| +0.000 | +0.000 | +0.000 | 1 |")
+    assert [*rows][-1] == "| 64 labelled questions,dense"
+    holds = text.partition("## What holds")[2].partition("## ")[0]
+    said = [line for line in holds.splitlines() if line.startswith("- ")]
+    assert len(said) == 4 and "mean +0.100; a gain on 1 of 1 sets" in said[0]
+    assert said[1].startswith("- **Training on the documents (ICT)**: a gain on 1 of 1 sets (up to +0.160, towns test)")
+    assert "minus the best search without training**: a gain on 1 of 1 sets (up to +0.050" in said[2]
+    assert "**Training on 64 labelled questions**" in said[3] and said[3].endswith("1 seed.")
+    assert "| ICT | dense | 0.560 | +0.160 [" in text and re.search(r"\| another way \| dense .*\| 1 \| - \|", text)
+    for chosen in (None, page.HEADLINES):
+        page.save(page.gains_figure(page.Results(results), chosen), tmp_path / "page" / "gains.svg")
+        assert "towns test" in (tmp_path / "page" / "gains.svg").read_text()
 
 
 def told(arm: str, seed: int, split: str = "test", kept: int | None = None, **ranks: float) -> dict[str, object]:
@@ -100,7 +109,7 @@ def test_how_well_cloze_recall_predicts_is_computed_from_the_records(tmp_path):
     file = tmp_path / "runs.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     results = page.Results(file)
-    text = page.page(results, "page/gains.svg")
+    text = page.page(results, "page")
     assert "**Sentences** order 5 runs on 2 sets well: rank correlation +1.00" in text and "in 4 of 5" in text
     assert (
         "**Titles** order 4 runs on 2 sets the wrong way round: rank correlation -1.00 with the questions, within a set -1.00 to -1.00"
@@ -108,7 +117,8 @@ def test_how_well_cloze_recall_predicts_is_computed_from_the_records(tmp_path):
         and "in 1 of 4" in text
     )
     assert "| towns other | ICT | 1 | -0.020 | - | -0.020 |" in text and "(page/told.svg)" in text
-    page.draw_told([each for place in results.places for each in results.told(place)], tmp_path / "told.svg")
+    told_runs = [each for place in results.places for each in results.told(place)]
+    page.save(page.told_figure(told_runs), tmp_path / "told.svg")
     assert "towns other" in (tmp_path / "told.svg").read_text()
 
 
