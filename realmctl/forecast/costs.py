@@ -32,6 +32,10 @@ ACTIVATION_BYTES = 34
 et al., Reducing Activation Recomputation in Large Transformer Models (MLSys 2023), equation 2 without its attention term."""
 SENTENCE = 32
 """Wordpieces of a mean query with its two marks."""
+WRITTEN = 14
+"""Tokens of a mean query that a language model writes."""
+BEGINNING = 280
+"""Tokens of the examples in the prompt of `generate-queries`, which all blocks share."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,15 @@ def _ict(read: _Reading) -> Cost:
     return _training(shape, settings["steps"], settings["batch_size"], row, SENTENCE + block, towers * shape.weights)
 
 
+def _generate_queries(read: _Reading) -> Cost:
+    """A block is read once after the examples, and each of its queries is written token by token."""
+    settings, text, shape = read.settings, read.blocks(), language_model_shape(read.settings["lm"], "--lm")
+    length = min(settings["block_length"], text.length)
+    a_query = shape.flops(WRITTEN, BEGINNING + length) + shape.head_flops(WRITTEN)
+    a_block = shape.flops(length, BEGINNING) + settings["queries_per_block"] * a_query
+    return Cost("embed", min(settings["sample"], text.blocks) * a_block, weights=shape.weights)
+
+
 def _embed(read: _Reading) -> Cost:
     shape, text = read.encoder(), read.blocks()
     vectors = VectorsSize(text.blocks, 128, 2 if read.settings["dtype"] == "float16" else 4)
@@ -290,6 +303,7 @@ _COSTS: Mapping[str, Callable[[_Reading], Cost]] = {
     "condenser-init": _condenser,
     "retromae-init": _retromae,
     "ict-init": _ict,
+    "generate-queries": _generate_queries,
     "embed": _embed,
     "build-index": _build_index,
     "pretrain": _pretrain,

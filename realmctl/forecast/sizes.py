@@ -47,10 +47,10 @@ class EncoderShape:
     def weights(self) -> float:
         return weight_count(self.layers, self.hidden, self.intermediate, self.vocabulary, 512, 2)
 
-    def flops(self, length: float) -> float:
-        """Floating-point operations of the forward pass over one sequence: the products, and the attention."""
+    def flops(self, length: float, before: float = 0.0) -> float:
+        """Floating-point operations of the forward pass over one sequence: the products, and the attention. It attends to the tokens `before` too."""
         products = 8 * self.hidden**2 + 4 * self.hidden * self.intermediate
-        return self.layers * (products * length + 4 * self.hidden * length**2)
+        return self.layers * (products * length + 4 * self.hidden * length * (before + length))
 
     def head_flops(self, masks: float) -> float:
         """Floating-point operations of the vocabulary's logits at some positions."""
@@ -98,14 +98,14 @@ def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
     return EncoderShape(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
 
 
-def language_model_shape(name: str) -> EncoderShape:
+def language_model_shape(name: str, flag: str = "--reader-lm") -> EncoderShape:
     """Shape of a causal or sequence-to-sequence model: a folder, or a hub id whose configuration is fetched.
 
-    A sequence-to-sequence model counts as its encoder: its decoder reads few tokens.
+    A sequence-to-sequence model counts as its encoder: its decoder reads few tokens. `flag` is the option that names it, for messages.
 
     Raises InputError: it is found neither here nor on the hub, or its config.json does not describe a language model.
     """
-    folder = Path(localise(name, (), True, "--reader-lm", files=("config.json",)))
+    folder = Path(localise(name, (), True, flag, files=("config.json",)))
     config = foreign_config.read_config(folder, "language model")
     inner = next(
         (size for key in ("intermediate_size", "d_ff", "n_inner") if (size := getattr(config, key, None))),

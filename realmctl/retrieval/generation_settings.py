@@ -22,10 +22,13 @@ class GenerationSettings(Settings):
     )
     sample: int = setting("Number of blocks that queries are written for, drawn at random.", default=1000, at_least=1)
     queries_per_block: int = setting(
-        "Queries that are written for a block. More than one needs a --temperature.", default=1, at_least=1, at_most=64
+        "Queries that are written for a block. More than one needs a --temperature above 0.",
+        default=1,
+        at_least=1,
+        at_most=64,
     )
     temperature: float = setting(
-        "Temperature of sampling. 0 takes the likeliest token each time.", default=0.0, at_least=0, at_most=10
+        "Temperature of sampling. 0 takes the likeliest token each time.", default=0.7, at_least=0, at_most=10
     )
     block_length: int = setting(
         "Longest block in a prompt, in tokens of the language model. A longer one is cut at its end.",

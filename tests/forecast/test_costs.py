@@ -1,15 +1,18 @@
 """Work by the formulas against the operations that PyTorch counts while the models run."""
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM, BertConfig, BertForMaskedLM
 
 from realmctl.forecast.chain import PlannedStage, paper_chain
-from realmctl.forecast.costs import Made, cost_of, questions_of
+from realmctl.forecast.costs import BEGINNING, WRITTEN, Made, cost_of, questions_of
 from realmctl.forecast.sizes import EncoderShape, Text, language_model_shape, text_of_blocks, text_of_bytes
+from realmctl.models.lm.files import load_language_model
+from realmctl.models.lm.writing import PromptWriter
 from realmctl.pipeline.discovery import own_stages
-from tests.fixtures.language_models import make_gpt2
+from tests.fixtures.language_models import make_babbler, make_gpt2
 
 SHAPE = EncoderShape(layers=3, hidden=64, intermediate=256, vocabulary=500)
 
@@ -72,6 +75,22 @@ def test_a_language_model_that_reads_costs_its_forward_pass_unless_it_learns(tmp
     )
     assert frozen.held_bytes - small.held_bytes == 2 * shape.weights
     assert cached.held_bytes - frozen.held_bytes == 2e9
+
+
+def test_writing_queries_costs_what_the_model_computes(tmp_path):
+    folder, made, text = make_babbler(tmp_path / "lm", width=64), Made(), text_of_blocks(1000, 288)
+    made.texts["blocks"] = text
+    settings = {"lm": str(folder), "sample": 300, "block_length": 100, "queries_per_block": 3}
+    cost = cost_of(
+        PlannedStage("queries", "generate-queries", settings, {"blocks": "blocks"}), made, None, lambda _: SHAPE
+    )
+    model, beginning = load_language_model(folder).eval(), [5] * BEGINNING
+    writer = PromptWriter(model, beginning, WRITTEN, lambda text: False)
+    prompts, uniform = [[*beginning, *[row] * 100] for row in (7, 8)], np.zeros((2, 3, WRITTEN))
+    writer.write(prompts, uniform)  # and so the beginning is known
+    with FlopCounterMode(display=False) as counter:
+        writer.write(prompts, uniform)
+    assert cost is not None and cost.work == pytest.approx(150 * counter.get_total_flops(), rel=0.2)
 
 
 def test_a_continuation_has_more_hidden_tokens_than_a_span(tmp_path):

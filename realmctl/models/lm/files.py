@@ -176,4 +176,7 @@ def _weights(config: object, folder: Path, dtype: torch.dtype) -> PreTrainedMode
             "its config.json does not describe them."
         )
     require_finite(net.state_dict(), folder)
+    net.generation_config = (
+        GenerationConfig()
+    )  # a folder's own would change what is generated: penalties, beams, another type of output
     return net.eval()

@@ -144,26 +144,27 @@ class LanguageModel(nn.Module):
         ends = [self.special.end] if self.reads_source_apart else []
         ids_BL, mask_BL = self.padded([[*source, *ends] for source in sources], left=not self.reads_source_apart)
         device = next(self.net.parameters()).device
-        config = self.net.config
         made = self.net.generate(
             input_ids=ids_BL.to(device),
             attention_mask=mask_BL.to(device),
             logits_processor=[] if log_weight_R is None else [_Mixture(log_weight_R)],
-            generation_config=GenerationConfig(
-                do_sample=False,
-                num_beams=beams,
-                num_return_sequences=count,
-                max_new_tokens=longest,
-                length_penalty=1.0,
-                eos_token_id=self.special.end,
-                pad_token_id=self.special.pad,
-                bos_token_id=getattr(config, "bos_token_id", None),
-                decoder_start_token_id=getattr(config, "decoder_start_token_id", None),
-            ),
+            generation_config=self.generation(longest, num_beams=beams, num_return_sequences=count, length_penalty=1.0),
         )
         first = 1 if self.reads_source_apart else ids_BL.shape[1]
         rows = [self._until_end(row) for row in made[:, first:].tolist()]
         return [rows[start : start + count] for start in range(0, len(rows), count)]
+
+    def generation(self, longest: int, **more: float) -> GenerationConfig:
+        """Return the settings of a generation that draws nothing: at most `longest` tokens, and the special ids of this model."""
+        return GenerationConfig(
+            do_sample=False,
+            max_new_tokens=longest,
+            eos_token_id=self.special.end,
+            pad_token_id=self.special.pad,
+            bos_token_id=getattr(self.net.config, "bos_token_id", None),
+            decoder_start_token_id=getattr(self.net.config, "decoder_start_token_id", None),
+            **more,
+        )
 
     def _until_end(self, row: list[int]) -> list[int]:
         return row[: row.index(self.special.end)] if self.special.end in row else row

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import DynamicCache, GenerationConfig
+from transformers import DynamicCache
 
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.lm.model import LanguageModel
@@ -81,20 +81,12 @@ class PromptWriter:
         chooser = _Chooser(to_device(uniform_RT, device), self.temperature)
         start = 1 if self.model.reads_source_apart else ids_BL.shape[1]
         stop = _Stop(self.model, start, self.ends)
-        config = self.model.net.config
         made = self.model.net.generate(
             input_ids=ids_BL.repeat_interleave(each, 0),
             attention_mask=mask_BL.repeat_interleave(each, 0),
             logits_processor=[chooser],
             stopping_criteria=[stop],
-            generation_config=GenerationConfig(
-                do_sample=False,
-                max_new_tokens=self.longest,
-                eos_token_id=self.model.special.end,
-                pad_token_id=self.model.special.pad,
-                bos_token_id=getattr(config, "bos_token_id", None),
-                decoder_start_token_id=getattr(config, "decoder_start_token_id", None),
-            ),
+            generation_config=self.model.generation(self.longest),
             **past,
         )
         log_prob_RT = torch.stack(chooser.log_prob_R, 1).cpu()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
@@ -68,6 +70,16 @@ def test_greedy_decoding_takes_the_likeliest_token_each_time(model):
                 **({"decoder_input_ids": torch.tensor([[0, *target[:place]]])} if model.reads_source_apart else {}),
             )
             assert int(net.logits[0, -1].argmax()) == [*target, 1][place]
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_how_a_folder_would_generate_changes_nothing(make, tmp_path):
+    plain, _ = (load_language_model(make(tmp_path / name)) for name in ("plain", "odd"))
+    own = {"repetition_penalty": 9.0, "num_beams": 3, "return_dict_in_generate": True, "suppress_tokens": [*range(40)]}
+    (tmp_path / "odd" / "generation_config.json").write_text(json.dumps(own))
+    odd = load_language_model(tmp_path / "odd")
+    sources = [source for source, _ in pairs_of(plain)]
+    assert odd.generate(sources, 1, 6, 1) == plain.generate(sources, 1, 6, 1)
 
 
 def test_a_beam_finds_targets_at_least_as_likely(model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from transformers import GenerationConfig
 
 from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.writing import PromptWriter
@@ -42,9 +43,10 @@ def test_greedy_texts_are_those_of_plain_generation_and_their_log_probability_is
     writer, prompts = PromptWriter(model, model.ids(BEGINNING), LONGEST, ends), prompts_of(model)
     for prompt, (written,) in zip(prompts, writer.write(prompts, np.zeros((4, 1, LONGEST))), strict=True):
         source = torch.tensor([[*prompt, *([1] if model.reads_source_apart else [])]])
-        plain = model.net.generate(
-            input_ids=source, attention_mask=torch.ones_like(source), max_new_tokens=LONGEST, do_sample=False
-        )[0]
+        config = GenerationConfig(
+            max_new_tokens=LONGEST, do_sample=False, eos_token_id=1, pad_token_id=0, decoder_start_token_id=0
+        )
+        plain = model.net.generate(source, attention_mask=torch.ones_like(source), generation_config=config)[0]
         plain = plain[1 if model.reads_source_apart else len(prompt) :].tolist()
         count = next(
             (n for n in range(1, len(plain) + 1) if plain[n - 1] == 1 or ends(model.tokenizer.decode(plain[:n]))), None
