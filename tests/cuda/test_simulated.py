@@ -31,7 +31,7 @@ from realmctl.training import loop
 from realmctl.training.objectives.mlm import MlmObjective
 from tests.fixtures.chain import Chain, metrics_of
 from tests.fixtures.index import brute_force
-from tests.fixtures.language_models import make_gpt2, make_t5
+from tests.fixtures.language_models import make_babbler, make_gpt2, make_t5
 from tests.fixtures.objectives import jobs_of
 from tests.fixtures.simulated_device import DeviceTensor, SimulatedDevice, WaitError, simulated_device
 from tests.fixtures.together import Job, make_alone
@@ -193,11 +193,13 @@ def test_search_waits_once_however_many_chunks_there_are(monkeypatch, device, dt
 
 def test_stages_that_train_nothing_give_what_they_give_on_the_cpu(chain, qa_model, model, device, tmp_path):
     stages, blocks = own_stages(), {"blocks": chain.blocks, "precision": "fp32"}
-    parts = {"retriever": chain.retriever, "index": chain.index}
+    parts, prompt = {"retriever": chain.retriever, "index": chain.index}, tmp_path / "prompt.txt"
+    prompt.write_text("{block}\nQuestion:")
     for command, fields in {
         "eval-em": {**blocks, "qa_model": qa_model, "questions": chain.questions},
         "eval-cloze": {**blocks, "retriever": chain.retriever, "sentences": 12},
         "eval-utility": {**blocks, "model": model, "spans": chain.spans, "queries": 12},
+        "generate-queries": {**blocks, "lm": str(make_babbler(tmp_path / "lm")), "prompt": prompt, "sample": 6},
         "rank": {**blocks, **parts, "queries": chain.questions},
     }.items():
         here, there = (
