@@ -113,6 +113,7 @@ MEASURED = {
     "real_text_long.recall_1_squad": Measured(
         LONGER, rf"- recall@1 of REALM minus that of its start, SQuAD-style questions: {INTERVAL}"
     ),
+    "real_text_long.em_plain": Measured(LONGER, rf"- REALM's retriever minus start, plain reader: {INTERVAL}"),
     "adapt.scores": Measured(ADAPT, SCORES.format(r"([+-]0\.\d+) \| \S+")),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     **{

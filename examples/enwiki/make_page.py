@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from page import page, recipe_page
-from plots import draw_all
+from plots import draw_all, draw_outcome
 from results import Experiment
 
 from realmctl.errors import RealmctlError
@@ -32,7 +32,9 @@ def main() -> int:
         plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(made, plots_folder)]
         notes = given.notes.read_text(encoding="utf-8") if given.notes else ""
         recipe = given.page.with_name(f"{given.page.stem}-recipe.md")
-        given.page.write_text(page(made, given.command, recipe.name, plots), encoding="utf-8")
+        text = page(made, given.command, recipe.name, plots, f"{plots_folder.name}/outcome.svg")
+        given.page.write_text(text, encoding="utf-8")
+        draw_outcome(text, plots_folder / "outcome.svg")
         recipe.write_text(recipe_page(made, given.page.name, notes), encoding="utf-8")
     except RealmctlError as error:
         print(f"make_page: {error}", file=sys.stderr)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from paired import Paired, paired
+from plots import differences
 from results import DEPTHS, PARTS, SHORT, Experiment
 from targets import READERS, interval, targets
 
@@ -55,7 +56,7 @@ well already. The page is for those who have such an encoder, documents, and no 
 
 {holds}
 
-The *start* is the retriever before REALM. A *copy-trained* reader had copy pre-training, and a *plain* reader had not. In brackets are 95 % intervals over
+{outcome}The *start* is the retriever before REALM. A *copy-trained* reader had copy pre-training, and a *plain* reader had not. In brackets are 95 % intervals over
 the questions.
 
 ## Retrieval before fine-tuning
@@ -77,7 +78,7 @@ Recall@k is the share of questions with an answer in one of the k best blocks, h
 Utility is by how much a block raises the log-probability of what is hidden, compared with the null document. It is in nats a wordpiece, over {queries} spans. The *trivial* block is the one that the sentence comes from. A *positive* block is
 another block that holds what is hidden, among the retriever's 20 best; {told} of the spans have one.
 
-{utility}
+{used}{utility}
 
 {gains}
 
@@ -108,8 +109,11 @@ The targets were written down before the runs.
 """
 
 
-def page(made: Experiment, command: str, recipe: str, plots: Sequence[tuple[str, str]]) -> str:
-    """Return the page. `recipe`: link to the page of the recipe. `plots`: (path, caption) of each plot."""
+def page(
+    made: Experiment, command: str, recipe: str, plots: Sequence[tuple[str, str]], outcome: str = "outcome.svg"
+) -> str:
+    """Return the page. `recipe`: link to the page of the recipe. `plots`: (path, caption) of each plot. `outcome`: path of its first figure."""
+    notes = _recall_note(made), _exact_match_note(made)
     return PAGE.format(
         size=_size(made),
         holds="\n".join(f"- {line}" for line in _holds(made)),
@@ -117,14 +121,18 @@ def page(made: Experiment, command: str, recipe: str, plots: Sequence[tuple[str,
         command=command,
         run="\n".join(f"- {line}" for line in _run(made)),
         recall=_recall(made),
-        recall_note=_recall_note(made),
+        recall_note=notes[0],
+        outcome=f"![REALM minus its start, with 95 % intervals]({outcome})\n\n"
+        if differences("\n".join(notes))
+        else "",
         queries=_mean(made.numbers("start-utility", "queries"), 0),
         told=_mean(made.numbers("start-utility", "told_queries"), 0),
         utility=_by_metric(made, UTILITY),
         gains=_by_metric(made, GAINS),
         curves="".join(f"![{caption}]({path})\n\n" for path, caption in plots),
         em=_exact_match(made),
-        em_note=_exact_match_note(made),
+        em_note=notes[1],
+        used=_used(made),
     )
 
 
@@ -150,20 +158,24 @@ def _holds(made: Experiment) -> Iterator[str]:
     """Yield what the tables show, a sentence or two each."""
     for file, found in _recall_gains(made, 1).items():
         yield f"**Recall@1, {_file(file)}**: {_gain(found)}."
-    if exact := paired(made.right("realm-scores"), made.right("start-scores")):
-        yield f"**Exact match**: {_gain(exact)}."
-    arms = {label: made.numbers(output, "em") for output, label in EXACT_MATCH.items()}
-    if means := {label: fmean(found.values()) for label, found in arms.items() if found}:
-        yield (
-            "**Exact match of each reader**: " + "; ".join(f"{label} {mean:.3f}" for label, mean in means.items()) + "."
-        )
+    for label, first, second in (
+        ("REALM", "realm-scores", "start-scores"),
+        ("REALM's retriever with a plain reader", "realm-plain-scores", "plain-scores"),
+    ):
+        if exact := paired(made.right(first), made.right(second)):
+            yield f"**Exact match, {label}**: {_gain(exact)}."
+
+
+def _used(made: Experiment) -> str:
+    """Say what the reader makes of blocks before REALM."""
     told = made.numbers("start-utility", "told_utility")
     candidates = made.numbers("start-utility", "retrieval_utility")
-    if told and candidates:
-        yield (
-            f"**The reader uses what it reads**: before REALM a positive block is worth {fmean(told.values()):+.2f} nats a wordpiece, "
-            f"and what the start retrieves {fmean(candidates.values()):+.2f}."
-        )
+    if not told or not candidates:
+        return ""
+    return (
+        f"The reader uses what it reads: before REALM a positive block is worth {fmean(told.values()):+.2f} nats a wordpiece, "
+        f"and what the start retrieves {fmean(candidates.values()):+.2f}.\n\n"
+    )
 
 
 def _file(name: str | None) -> str:

@@ -1,5 +1,7 @@
-"""The curves of the page as SVG files. Equal numbers give equal bytes. Each seed is a line."""
+"""The figures of the page as SVG files. Equal numbers give equal bytes. In the curves each seed is a line."""
 
+import re
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -8,7 +10,15 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from results import Experiment
 
-STYLE = {"svg.hashsalt": "enwiki", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9.0}
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from figure import STYLE, Row, draw, save
+
+NUMBER = r"([+-]\d\.\d+)"
+DIFFERENCE = re.compile(
+    rf"^- (?:recall@(\d+) of REALM minus that of its start, )?(.+): {NUMBER} \[{NUMBER}, {NUMBER}\], above", re.M
+)
+"""A line of the page: recall@k and the questions, or the readers whose exact match is compared; the mean and its interval."""
 CURVES = {
     "practice.svg": ("encoder", "loss", "Loss of copy pre-training, nats a wordpiece"),
     "utility.svg": (
@@ -35,6 +45,22 @@ def draw_all(made: Experiment, folder: Path) -> list[tuple[str, str]]:
     return drawn
 
 
+def differences(page: str) -> dict[str, list[Row]]:
+    """Return the differences that a page lists below its tables, by what was measured."""
+    groups: dict[str, list[Row]] = {}
+    for depth, label, *numbers in DIFFERENCE.findall(page):
+        group = f"recall@{depth}, REALM minus its start" if depth else "exact match"
+        groups.setdefault(group, []).append(Row(label, *map(float, numbers)))
+    return groups
+
+
+def draw_outcome(page: str, path: Path) -> None:
+    """Draw the differences of a page with their 95 % intervals over the questions. A page without any has no figure."""
+    path.unlink(missing_ok=True)
+    if found := differences(page):
+        save(draw(found, "difference, with its 95 % interval over the questions", line=0), path)
+
+
 def _draw(curves: dict[int, NDArray[np.float64]], caption: str, path: Path) -> None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7.0, 2.6), layout="constrained")
@@ -45,4 +71,4 @@ def _draw(curves: dict[int, NDArray[np.float64]], caption: str, path: Path) -> N
             axes.plot(np.arange(width, len(curve) + 1), smooth, label=f"seed {seed}")
         axes.set(xlabel="step", title=caption)
         axes.legend(frameon=False)
-        figure.savefig(path, metadata={"Date": None})
+    save(figure, path)

@@ -68,6 +68,23 @@ def test_a_measurement_replaces_the_one_before_and_the_page_follows(bench, tmp_p
     )
 
 
+def test_what_holds_compares_each_type_with_exact_search(bench, tmp_path):
+    def search(rows, kind, milliseconds, recall):
+        found = {"one@8_ms": milliseconds, "batch@8_ms": 0.5, "recall@8": recall, "peak_mib": rows / 1000}
+        found |= {"one@100_ms": 1.0, "batch@100_ms": 1.0, "recall@100": 1.0, "own_mib": 1}
+        return bench.Measured(rows, kind, "search", found, "a machine", 0.5, "2030-01-31")
+
+    measured = [search(1000, "exact", 4.0, 1.0), search(2000, "exact", 8.0, 1.0)]
+    measured += [search(1000, "hnsw", 0.2, 0.99), search(2000, "hnsw", 2.0, 0.98), search(2000, "int8", 16.0, 1.0)]
+    exact, int8, hnsw, at_once = bench.holds(measured)
+    assert "takes 4 ms over 1,000 and 8 ms over 2,000 vectors." in exact
+    assert "20 and 4.0 times as fast as exact search. Recall@8 is at least 0.980." in hnsw
+    assert "0.5 times as fast as exact search. Recall@8 is 1.000." in int8 and "0.5 ms each over 2,000" in at_once
+    bench.write_page(measured, tmp_path / "indexes.md")
+    assert all(kind in (tmp_path / "indexes" / "growth.svg").read_text() for kind in ("exact", "int8", "hnsw"))
+
+
 def test_the_page_is_fresh(bench):
     kept = bench.read(bench.RESULTS / "indexes.json")
+    assert len(bench.holds(kept)) <= 5 and (bench.RESULTS / "indexes" / "growth.svg").is_file()
     assert kept and (bench.RESULTS / "indexes.md").read_text(encoding="utf-8") == bench.page_of(kept)
