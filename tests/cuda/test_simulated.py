@@ -1,4 +1,4 @@
-"""Every training stage, embedding, search, refresh and evaluation on a simulated GPU, without one.
+"""Every training stage, embedding, search, refresh and evaluation on a simulated GPU, without one. A refresher runs there in a process of its own too.
 
 Between the start of a forward pass and the update of the weights nothing may wait for the device. Losses, vectors and scores are those of the CPU.
 """
@@ -6,7 +6,8 @@ Between the start of a forward pass and the update of the weights nothing may wa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import torch
 import torch.nn.functional as F
 from transformers import masking_utils
 
-from realmctl.artifacts import Artifact
+from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ResourceError
 from realmctl.index import exact
 from realmctl.index.exact import ExactIndex
+from realmctl.index.settings import IndexSettings
 from realmctl.models import encoder, inputs
 from realmctl.models.inputs import Collator
 from realmctl.models.optimizer import BertAdamW
@@ -29,12 +32,17 @@ from realmctl.retrieval.embedding import embedding
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import loop
 from realmctl.training.objectives.mlm import MlmObjective
-from tests.fixtures.chain import Chain, metrics_of
+from realmctl.training.refresh import child
+from realmctl.training.refresh.child import ChildRefresher
+from realmctl.training.refresh.index_maker import request_of, retriever_origin, write_retriever
+from realmctl.training.refresh.protocol import RefreshFolder
+from realmctl.training.refresh.refresher import Refresher
+from tests.fixtures.chain import Chain, metrics_of, pretrain
 from tests.fixtures.index import brute_force
 from tests.fixtures.language_models import make_babbler, make_gpt2, make_t5
 from tests.fixtures.objectives import jobs_of
 from tests.fixtures.simulated_device import DeviceTensor, SimulatedDevice, WaitError, simulated_device
-from tests.fixtures.together import Job, make_alone
+from tests.fixtures.together import ROOT, Job, make_alone
 
 OBJECTIVES = (
     "mlm-micro",
@@ -171,6 +179,82 @@ def test_embedding_reads_back_once_and_copies_without_waiting(chain, device, bat
     vectors = embedding.embed_blocks(model, collator, corpus, rows, precision="fp32", batch_size=batch_size)
     assert device.waits[before:] == ["_to_copy to the CPU"]
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+@pytest.fixture
+def live(chain, tmp_path) -> RefreshFolder:
+    """The folder that a trainer shares with its refresher, with a snapshot."""
+    settings = pretrain(chain, precision="fp32")
+    folder = RefreshFolder(tmp_path / "live")
+    folder.place(request_of(settings))
+    origin = retriever_origin(settings, Writer(tmp_path / "run", settings.origin()))
+    write_retriever(folder.snapshots.at(2), origin, Retriever.load(chain.retriever.path), chain.blocks, 2)
+    return folder
+
+
+def test_a_refresher_embeds_and_measures_recall_on_the_device(live, device):
+    assert Refresher(live, "cpu").refresh_newest() and not device.waits
+    expected = np.load(live.indexes.at(2) / "vectors.npy")
+    live.indexes.remove(2)
+    assert Refresher(live, "cuda:0").refresh_newest()
+    assert device.waits.count("_to_copy to the CPU") == 1, "the vectors"
+    np.testing.assert_allclose(np.load(live.indexes.at(2) / "vectors.npy"), expected, atol=1e-5)
+    live.indexes.remove(2)
+    live.place(dataclasses.replace(live.request(), index=IndexSettings(type="int8", min_recall=0.0)))
+    assert Refresher(live, "cuda:0").refresh_newest()
+    assert device.waits.count("_to_copy to the CPU") > 2, "also what exact search found"
+
+
+def test_an_input_that_a_refresher_leaves_on_the_cpu_is_noticed(live, device, monkeypatch):
+    monkeypatch.setattr(inputs, "to_device", lambda tensor, device: tensor)
+    with pytest.raises(RuntimeError, match="same device"):
+        Refresher(live, "cuda:0").refresh_newest()
+
+
+CHILD = """
+import runpy
+from realmctl.models import inputs
+from tests.fixtures.simulated_device import simulated_device
+MISTAKE
+with simulated_device():
+    runpy.run_module("realmctl", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture
+def child_with(monkeypatch) -> Callable[[str], None]:
+    """Has the child refreshers of this test run `realmctl refresh` on the simulated GPU, with a mistake."""
+    plain = ChildRefresher.command
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(child, "RESTARTS", 0)
+
+    def use(mistake: str) -> None:
+        program = CHILD.replace("MISTAKE", mistake)
+        monkeypatch.setattr(ChildRefresher, "command", lambda self: [sys.executable, "-c", program, *plain(self)[4:]])
+
+    return use
+
+
+LOCKSTEP = {"steps": 5, "refresh": "lockstep", "refresh_every": 2, "precision": "fp32", "device": "cuda:0"}
+
+
+@pytest.mark.slow
+def test_a_refresher_in_a_child_process_computes_on_the_device(chain, device, child_with, tmp_path):
+    """Its indexes are those of a refresher on the CPU, so the steps that search them have the same losses."""
+    found = []
+    for name in ("cpu", "cuda:0"):
+        child_with("")
+        made = pretrain(chain, **LOCKSTEP, refresh_device=name).make(tmp_path / name[:4])
+        found.append([(line["loss"], line["index_age_steps"]) for line in metrics_of(made)])
+    assert [age for _, age in found[1]] == [0, 1, 2, 3, 2]
+    assert found[1] == [(pytest.approx(loss, rel=1e-4), age) for loss, age in found[0]]
+
+
+@pytest.mark.slow
+def test_a_mistake_of_a_refresher_in_a_child_process_is_noticed(chain, device, child_with, tmp_path):
+    child_with("inputs.to_device = lambda tensor, device: tensor")
+    with pytest.raises(ResourceError, match="same device"):
+        pretrain(chain, **LOCKSTEP, refresh_device="cuda:0").make(tmp_path / "model")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
