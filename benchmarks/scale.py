@@ -1,0 +1,266 @@
+"""Run a whole chain over many documents, each stage in a process of its own with one thread, beside what `realmctl plan --calibrate` forecasts.
+
+    python benchmarks/scale.py TEXT --documents 10000 100000 1000000 --folder DIR
+    python benchmarks/scale.py TEXT --encoder ENCODER --max-wordpieces 96 --refresh int8 --folder DIR
+
+TEXT is a file of JSON lines with `title` and `text`, which may be compressed. With `--documents`, each document is 500 to 700 bytes of sentences drawn from it with
+a fixed seed; without, its own documents are taken. ENCODER is the folder of a BERT; without it one of 2 layers and width 128 is made. `--refresh TYPE` adds a short
+`pretrain` whose index of that type is made anew by a second process meanwhile.
+
+Seconds are CPU seconds of the stage and its child processes, in the forecast too, because other programs change them little. Memory is what a stage's process needs at its peak beyond Python and PyTorch, without the pages of mapped files. A record
+replaces the earlier one of the same documents, encoder and output in docs/results/scale.json, and docs/results/scale.md is written from the records alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+import torch
+from bench import processor
+from indexes import Memory, alone
+from side import cpu_seconds
+
+from realmctl.artifacts import open_artifact
+from realmctl.forecast import calibration
+from realmctl.forecast.planning import PlanRequest, make_plan
+from realmctl.index.index_type import open_index
+from realmctl.inputs.streams import decompressed
+from realmctl.log import set_quiet
+from realmctl.pipeline import pipeline_file
+from realmctl.pipeline.discovery import own_stages
+from realmctl.pipeline.pipeline import Pipeline
+from realmctl.training import loop
+from stages.chunk import Chunk
+from stages.mlm_init import MlmInit
+
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+LEAST_BYTES = 500
+SENTENCE = re.compile(r"(?<=[.!?]) +|\n+")
+VOCABULARY, MADE = 8000, "L2-H128-A2"
+QUERIES, TOP = 64, 8
+PRETRAIN = {"steps": 120, "batch-size": 4, "candidates": 5, "warmup": 5, "lr": 2e-5, "optimizer": "adamw", "refresh": "background", "refresh-every": 20}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One stage of one run.
+
+    Attributes:
+        encoder: Name of the encoder's folder, or its size where it was made.
+        stage: The command; `search` has no forecast.
+        seconds: CPU seconds with those of child processes; of a search the CPU seconds of one query.
+        wall_seconds: Time on the clock.
+        mebibytes: Growth of the process's memory at its peak.
+        disk_mebibytes: Bytes of the artifact, with links.
+        forecast: What the plan says: `seconds`, `memory_mebibytes`, `disk_mebibytes`, and of `pretrain` `refresh_seconds`, `step_seconds`, `age`.
+        found: Metrics of the artifact, and of `pretrain` what its records say.
+        load: Load average of the machine when it ended; 1 of it is the stage.
+    """
+
+    documents: int
+    encoder: str
+    output: str
+    stage: str
+    seconds: float
+    wall_seconds: float
+    mebibytes: float
+    disk_mebibytes: float
+    forecast: dict[str, float]
+    found: dict[str, float]
+    machine: str
+    load: float
+    date: str
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--documents", type=int, nargs="*", default=[])
+    parser.add_argument("--encoder", type=Path)
+    parser.add_argument("--max-wordpieces", type=int, default=288)
+    parser.add_argument("--refresh", choices=["int8", "hnsw", "exact"])
+    parser.add_argument("--folder", type=Path, required=True, help="where corpus and artifacts are written; they stay")
+    parser.add_argument("--results", type=Path, default=RESULTS / "scale.json")
+    parser.add_argument("--page", type=Path, default=RESULTS / "scale.md")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    encoder = (given.encoder or alone(made_encoder, given.text, given.folder / "start")).resolve()
+    for documents in given.documents or [0]:
+        name = f"{documents}-{given.encoder.name if given.encoder else MADE}"
+        folder = given.folder / name
+        folder.mkdir(exist_ok=True)
+        corpus = given.text
+        if documents:
+            corpus = folder / "corpus.jsonl"
+            if not corpus.is_file():
+                write_corpus(given.text, corpus, documents)
+        count = documents or sum(1 for _ in records(corpus))
+        file = folder / f"pipeline-{given.refresh or 'none'}.yaml"
+        stages = chain_of(corpus.resolve(), encoder, given.max_wordpieces, given.refresh)
+        file.write_text(json.dumps({"workspace": str(folder.resolve() / "made"), "stages": stages}), encoding="utf-8")
+        forecasts = alone(forecast_of, file)
+        for output in stages:
+            if [*(folder / "made" / output).glob("v*")]:
+                continue
+            measured = alone(measure_stage, file, output, count, name.partition("-")[2], forecasts[output])
+            keep(measured, given.results, given.page)
+        if not given.refresh:
+            keep(alone(measure_search, folder, count, name.partition("-")[2]), given.results, given.page)
+
+
+def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None) -> dict[str, dict[str, Any]]:
+    """The outputs of the chain, as a pipeline file has them."""
+    chain: dict[str, dict[str, Any]] = {
+        "blocks": {"stage": "chunk", "corpus": [str(corpus)], "tokenizer": str(encoder), "max-wordpieces": most, "workers": 1},
+        "retriever": {"stage": "ict-init", "bert": str(encoder), "steps": 20, "batch-size": 16, "warmup": 2, "lr": 2e-5, "optimizer": "adamw"},
+        "embeddings": {"stage": "embed"},
+        "index": {"stage": "build-index", "type": refresh or "exact"},
+        "spans": {"stage": "tag", "workers": 1},
+    }  # fmt: skip
+    if refresh:
+        chain["model"] = {"stage": "pretrain", "bert": str(encoder), **PRETRAIN}
+    return chain
+
+
+def records(file: Path) -> Iterator[dict[str, str]]:
+    """The documents of a file of JSON lines."""
+    rest = b""
+    for piece in decompressed(file):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from map(json.loads, filter(None, lines))
+    if rest:
+        yield json.loads(rest)
+
+
+def write_corpus(text: Path, path: Path, documents: int) -> None:
+    """Write documents of whole sentences drawn from a text, each at least `LEAST_BYTES` long and a sentence longer at most."""
+    sentences = [part for each in records(text) for part in SENTENCE.split(each["text"]) if 20 < len(part) < 250]
+    draw = np.random.default_rng(0)
+    with path.with_suffix(".part").open("w", encoding="utf-8") as file:
+        for number in range(documents):
+            drawn, length = [], 0
+            for row in draw.integers(len(sentences), size=LEAST_BYTES // 20):
+                drawn.append(sentences[row])
+                length += len(drawn[-1]) + 1
+                if length >= LEAST_BYTES:
+                    break
+            file.write(json.dumps({"_id": str(number), "title": f"Page {number}", "text": " ".join(drawn)}) + "\n")
+    path.with_suffix(".part").rename(path)
+
+
+def made_encoder(text: Path, folder: Path) -> Path:
+    """Make an encoder whose vocabulary was learned from the text."""
+    set_quiet(True)
+    if not (folder / "encoder").is_dir():
+        folder.mkdir(exist_ok=True)
+        write_corpus(text, folder / "corpus.jsonl", 20_000)
+        blocks = Chunk(corpus=(folder / "corpus.jsonl",), tokenizer=f"train:{VOCABULARY}", workers=1).make(
+            folder / "blocks"
+        )
+        MlmInit(blocks=blocks, spans=None, bert=f"scratch:{MADE}", steps=1, batch_size=4).make(folder / "encoder")
+    return max((folder / "encoder").glob("v*"))
+
+
+def forecast_of(file: Path) -> dict[str, dict[str, float]]:
+    """What the plan says of each output of a pipeline file, from samples on this machine."""
+    set_quiet(True)
+    torch.set_num_threads(1)
+    calibration.time = loop.time = SimpleNamespace(monotonic=cpu_seconds)  # type: ignore[assignment]
+    request = PlanRequest(file, (), (), None, None, {}, "", 0, None, None, True)
+    plan = make_plan(request, own_stages(), 1)
+    said = {
+        row.name: {
+            "seconds": row.seconds or math.nan,
+            "memory_mebibytes": row.memory_bytes / 2**20,
+            "disk_mebibytes": row.disk_bytes / 2**20,
+        }
+        for row in plan.stages
+    }
+    if plan.index_age and plan.refresh_seconds:
+        said["model"] |= {"refresh_seconds": plan.refresh_seconds, "age": plan.index_age.mean}
+    return said
+
+
+def pipeline_of(file: Path) -> Pipeline:
+    return pipeline_file.read(file, own_stages(), {}, None)
+
+
+def measure_stage(file: Path, output: str, documents: int, encoder: str, forecast: dict[str, float]) -> Measured:
+    """Make one output of a pipeline whose inputs exist."""
+    set_quiet(True)
+    torch.set_num_threads(1)
+    loop.time = SimpleNamespace(monotonic=cpu_seconds)  # type: ignore[assignment]
+    pipeline = pipeline_of(file)
+    (step,) = (step for step in pipeline.steps if step.name == output)
+    inputs = {name: open_artifact(newest(pipeline.workspace / name)) for name in step.needs}
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    with Memory() as memory:
+        made = step.build(inputs, pipeline.workspace).make(pipeline.workspace / output)
+    cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
+    disk = sum(path.stat().st_size for path in made.path.rglob("*") if path.is_file()) / 2**20
+    found = {name: float(value) for name, value in made.metrics.items() if isinstance(value, int | float)}
+    if output == "model":
+        found |= refreshes_of(made.path)
+    return Measured(documents, encoder, output, step.stage.command(), round(cpu, 2), round(wall, 2), memory.own, round(disk, 1), forecast, found, processor(), round(os.getloadavg()[0], 1), date.today().isoformat())  # fmt: skip
+
+
+def newest(series: Path) -> Path:
+    return max(series.glob("v*"))
+
+
+def refreshes_of(model: Path) -> dict[str, float]:
+    """Mean age of the index."""
+    lines = [json.loads(line) for line in (model / "metrics.jsonl").read_text("utf-8").splitlines()]
+    return {"age": statistics.mean(line["index_age_steps"] for line in lines if "index_age_steps" in line)}
+
+
+def measure_search(folder: Path, documents: int, encoder: str) -> Measured:
+    """Search an index, one query at a time."""
+    torch.set_num_threads(1)
+    index = open_index(newest(folder / "made" / "index"))
+    rows = np.random.default_rng(0).integers(0, index.count, QUERIES)
+    queries = index.vectors(rows) + np.float32(0.02) * np.random.default_rng(1).standard_normal(
+        (QUERIES, index.dimension), np.float32
+    )
+    index.search(queries[:1], TOP)
+    with Memory() as memory:
+        wall, cpu = time.perf_counter(), cpu_seconds()
+        for query in queries:
+            index.search(query[None], TOP)
+        cpu, wall = (cpu_seconds() - cpu) / QUERIES, (time.perf_counter() - wall) / QUERIES
+    return Measured(documents, encoder, "index", "search", round(cpu, 5), round(wall, 5), memory.own, 0, {}, {}, processor(), round(os.getloadavg()[0], 1), date.today().isoformat())  # fmt: skip
+
+
+def keep(new: Measured, results: Path, page: Path) -> None:
+    print(json.dumps(asdict(new)), flush=True)
+    kept = read(results)
+    same = (new.documents, new.encoder, new.output, new.stage)
+    kept = [each for each in kept if (each.documents, each.encoder, each.output, each.stage) != same] + [new]
+    results.write_text(json.dumps([asdict(each) for each in kept], indent=1) + "\n", encoding="utf-8")
+
+
+def read(results: Path) -> list[Measured]:
+    return [Measured(**each) for each in json.loads(results.read_text("utf-8"))] if results.is_file() else []
+
+
+if __name__ == "__main__":
+    main()
