@@ -56,7 +56,7 @@ LEAST_BYTES = 500
 SENTENCE = re.compile(r"(?<=[.!?]) +|\n+")
 VOCABULARY, MADE = 8000, "L2-H128-A2"
 QUERIES, TOP = 64, 8
-PRETRAIN = {"steps": 120, "batch-size": 4, "candidates": 5, "warmup": 5, "lr": 2e-5, "optimizer": "adamw", "refresh": "background", "refresh-every": 20}  # fmt: skip
+PRETRAIN = {"batch-size": 4, "candidates": 5, "warmup": 5, "lr": 2e-5, "optimizer": "adamw", "refresh": "background"}
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,10 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path)
     parser.add_argument("--max-wordpieces", type=int, default=288)
     parser.add_argument("--refresh", choices=["int8", "hnsw", "exact"])
+    parser.add_argument(
+        "--steps", type=int, default=1000, help="of pretrain; a snapshot is taken after every fifth of them"
+    )
+    parser.add_argument("--outputs", nargs="*", help="make these alone, of inputs that exist")
     parser.add_argument("--folder", type=Path, required=True, help="where corpus and artifacts are written; they stay")
     parser.add_argument("--results", type=Path, default=RESULTS / "scale.json")
     parser.add_argument("--page", type=Path, default=RESULTS / "scale.md")
@@ -115,19 +119,22 @@ def main() -> None:
                 write_corpus(given.text, corpus, documents)
         count = documents or sum(1 for _ in records(corpus))
         file = folder / f"pipeline-{given.refresh or 'none'}.yaml"
-        stages = chain_of(corpus.resolve(), encoder, given.max_wordpieces, given.refresh)
+        stages = chain_of(corpus.resolve(), encoder, given.max_wordpieces, given.refresh, given.steps)
         file.write_text(json.dumps({"workspace": str(folder.resolve() / "made"), "stages": stages}), encoding="utf-8")
-        forecasts = alone(forecast_of, file)
-        for output in stages:
-            if [*(folder / "made" / output).glob("v*")]:
+        said = file.with_suffix(".forecast.json")
+        if not said.is_file():
+            said.write_text(json.dumps(alone(forecast_of, file)))
+        forecasts = json.loads(said.read_text())
+        for output in given.outputs or stages:
+            if [*(folder / "made" / output).glob("v[0-9]")]:
                 continue
             measured = alone(measure_stage, file, output, count, name.partition("-")[2], forecasts[output])
             keep(measured, given.results, given.page)
-        if not given.refresh:
+        if not given.refresh and not given.outputs:
             keep(alone(measure_search, folder, count, name.partition("-")[2]), given.results, given.page)
 
 
-def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None) -> dict[str, dict[str, Any]]:
+def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None, steps: int) -> dict[str, dict[str, Any]]:
     """The outputs of the chain, as a pipeline file has them."""
     chain: dict[str, dict[str, Any]] = {
         "blocks": {"stage": "chunk", "corpus": [str(corpus)], "tokenizer": str(encoder), "max-wordpieces": most, "workers": 1},
@@ -137,7 +144,13 @@ def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None) -> dic
         "spans": {"stage": "tag", "workers": 1},
     }  # fmt: skip
     if refresh:
-        chain["model"] = {"stage": "pretrain", "bert": str(encoder), **PRETRAIN}
+        chain["model"] = {
+            "stage": "pretrain",
+            "bert": str(encoder),
+            "steps": steps,
+            "refresh-every": steps // 5,
+            **PRETRAIN,
+        }
     return chain
 
 

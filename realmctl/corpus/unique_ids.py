@@ -8,13 +8,14 @@ import numpy as np
 
 from realmctl.errors import InputError
 
-RECENT = 2**20
+RECENT = 2**17
+"""About 300 bytes of memory each."""
 
 
 class UniqueIds:
-    """The ids seen so far, as 64-bit hashes: the newest million in a dictionary, older ones in sorted arrays.
+    """The ids seen so far, as 64-bit hashes: the newest in a dictionary, with their places, older ones in sorted arrays.
 
-    A repetition of an older id is found when the next million is compared with the arrays.
+    A repetition of an older id is found when the newest `recent` are compared with the arrays.
     """
 
     def __init__(self, recent: int = RECENT) -> None:
@@ -23,7 +24,7 @@ class UniqueIds:
         self._older: list[np.ndarray] = []
 
     def add(self, identity: str, where: str) -> None:
-        """Add an id. Raises InputError naming `where` (file:line) if the id is among the newest million."""
+        """Add an id. Raises InputError naming `where` (file:line) if the id is among the newest."""
         key = int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "big")
         if key in self._recent:
             raise _twice(identity, where, self._recent[key][1])
@@ -35,11 +36,13 @@ class UniqueIds:
         """Compare the newest ids with all older ones. Call this after the last id too."""
         keys = np.fromiter(self._recent, np.uint64, len(self._recent))
         for older in self._older:
-            for key in keys[np.isin(keys, older, assume_unique=True)]:
+            places = np.minimum(np.searchsorted(older, keys), len(older) - 1)
+            for key in keys[older[places] == keys]:
                 raise _twice(*self._recent[int(key)], "an earlier document")
-        self._older.append(np.sort(keys))
+        if len(keys):
+            self._older.append(np.sort(keys))
         if len(self._older) >= 16:
-            self._older = [np.sort(np.concatenate(self._older))]
+            self._older = [np.sort(np.concatenate(self._older), kind="stable")]  # which merges sorted runs
         self._recent.clear()
 
 

@@ -34,7 +34,7 @@ from realmctl.tokens.frame import Frame, frame_of
 from realmctl.tokens.scripts import WITHOUT_BLANKS
 from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
 from realmctl.tokens.tokenizer_folder import ROLES, SPECIALS, read_tokenizer
-from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, is_bert_pipeline
+from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, PlacedWords, is_bert_pipeline
 
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
 KINDS = (models.WordPiece, models.BPE, models.Unigram)
@@ -90,6 +90,7 @@ class Tokenizer:
         self._bert = is_bert_pipeline(setup) and not self._added
         self._border = BERT_BORDER if self._bert else WORD_BORDER
         self._cache = PackedWords(self._plain, GreedyRule(setup, self.dtype), self.dtype) if self._bert else None
+        self._placed = PlacedWords(self._plain) if self._bert else None
         self._after_blank = self._ids_of("a") != self._ids_of(" a")
         if self._after_blank and not self._byte_level:
             raise InputError(
@@ -201,14 +202,17 @@ class Tokenizer:
         return b"".join(np.array(self._ids_of(part), self.dtype).tobytes() for part in given)
 
     def clear_cache(self) -> None:
-        """Empty the cache of the fast path, except for words that are one wordpiece."""
-        if self._cache is not None:
+        """Empty the caches of the fast paths, except for words that are one wordpiece."""
+        if self._cache is not None and self._placed is not None:
             self._cache.clear_cache()
+            self._placed.clear()
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """Return (ids int32 [n], character offsets int32 [n, 2]) of each text. Special tokens are neither added nor
         recognised.
         """
+        if self._placed is not None:
+            return [self._placed.encoded(text) for text in texts]
         given = [self._given(text) for text in texts]
         found = self._plain.encode_batch([text for text, _ in given], add_special_tokens=False)
         return [

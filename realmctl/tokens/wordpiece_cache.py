@@ -1,21 +1,25 @@
-"""The fast path of `Tokenizer.packed`: a cache from each word between two spaces to its ids as bytes.
+"""The fast paths of BERT's tokenizer: caches from each word between two spaces to what it is encoded as.
 
-Words of ASCII and common typography are cut here by the greedy rule of WordPiece (google-research/bert,
-tokenization.py), because BERT's normalizer changes only their case. The library encodes all other words, once each.
+`PackedWords` has ids alone. Words of ASCII and common typography are cut there by the greedy rule of WordPiece (google-research/bert,
+tokenization.py), because BERT's normalizer changes only their case. The library encodes all other words, once each. `PlacedWords` has
+character offsets too, and they all come from the library.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, pieces
 
 CACHED = 2**20
+CACHED_WITH_PLACES = 2**17
 MAX_WORD_CHARS = 100
 PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
 # a word or mark in which BERT's normalizer changes nothing but the case
@@ -63,6 +67,31 @@ class PackedWords(dict[str, bytes]):
         if "".join(words) == chunk:
             return b"".join(map(self.__getitem__, words))
         return np.array(self._library.encode(chunk, add_special_tokens=False).ids, self._dtype).tobytes()
+
+
+class PlacedWords(dict[str, tuple[bytes, bytes, int]]):
+    """A cache from a word between two spaces to its ids and their offsets in the word, int32 as bytes, and their number."""
+
+    def __init__(self, library: LibraryTokenizer) -> None:
+        super().__init__()
+        self._library = library
+
+    def encoded(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return ids [n] and character offsets [n, 2] of a text, as the library does."""
+        words = text.split(" ")
+        ids, offsets, counts = zip(*map(self.__getitem__, words), strict=True)
+        begins = np.fromiter(accumulate((len(word) + 1 for word in words[:-1]), initial=0), np.int32, len(words))
+        offset_n2 = np.frombuffer(bytearray().join(offsets), np.int32).reshape(-1, 2)
+        return np.frombuffer(bytearray().join(ids), np.int32), offset_n2 + np.repeat(begins, counts)[:, None]
+
+    def __missing__(self, word: str) -> tuple[bytes, bytes, int]:
+        found = self._library.encode(word, add_special_tokens=False)
+        placed = np.array(found.ids, np.int32).tobytes(), np.array(found.offsets, np.int32).tobytes(), len(found.ids)
+        if len(word) <= MAX_WORD_CHARS:
+            if len(self) >= CACHED_WITH_PLACES:
+                self.clear()
+            self[word] = placed
+        return placed
 
 
 def is_bert_pipeline(setup: dict[str, Any]) -> bool:

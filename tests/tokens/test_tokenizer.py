@@ -44,6 +44,11 @@ def library(tokenizer: Tokenizer, text: str) -> list[int]:
     return tokenizer.tokenizer.encode(text, add_special_tokens=False).ids
 
 
+def placed_by_library(tokenizer: Tokenizer, text: str) -> list[list[int]]:
+    """Its offsets."""
+    return [list(each) for each in tokenizer.tokenizer.encode(text, add_special_tokens=False).offsets]
+
+
 ODD = st.text(
     st.sampled_from(
         list(
@@ -61,8 +66,9 @@ ODD = st.text(
 def test_ids_are_the_librarys_for_any_text(lowercase, text):
     assume(not any(token in text for token in tokenizer_folder.SPECIALS))
     tokenizer = made(lowercase)
-    assert tokenizer.ids(text).tolist() == library(tokenizer, text)
-    assert tokenizer.ids(text).tolist() == tokenizer.encode_batch([text])[0][0].tolist()
+    ids, offsets = tokenizer.encode_batch([text])[0]
+    assert tokenizer.ids(text).tolist() == library(tokenizer, text) == ids.tolist()
+    assert offsets.tolist() == placed_by_library(tokenizer, text)
 
 
 @pytest.mark.parametrize("word", ["a" * 100, "a" * 101, "zq" * 60, "supercalifragilistic", "THE", "x.y.z", "-" * 120])
@@ -80,7 +86,9 @@ def test_ids_are_the_librarys_on_the_excerpt(shared_data):
     ]
     assert len(texts) == 106
     for text in texts:
-        assert bert.ids(text).tolist() == library(bert, text)
+        ids, offsets = bert.encode_batch([text])[0]
+        assert bert.ids(text).tolist() == library(bert, text) == ids.tolist()
+        assert offsets.tolist() == placed_by_library(bert, text)
 
 
 def test_special_tokens_in_corpus_text_are_words(trained):
@@ -178,10 +186,12 @@ def test_words_of_the_vocabulary_are_cut_as_the_library_cuts_them(lowercase):
 
 def test_the_cache_is_bounded(trained, monkeypatch):
     monkeypatch.setattr(wordpiece_cache, "CACHED", 10)
+    monkeypatch.setattr(wordpiece_cache, "CACHED_WITH_PLACES", 10)
     trained.clear_cache()
     text = " ".join(f"fox{n}" for n in range(100))
-    assert trained.ids(text).tolist() == library(trained, text)
+    assert trained.ids(text).tolist() == library(trained, text) == trained.encode_batch([text])[0][0].tolist()
     assert len(trained._cache) <= len(trained._cache._known) + 10
+    assert len(trained._placed) <= 10
 
 
 def test_training_leaves_out_words_that_no_wordpiece_comes_from() -> None:
