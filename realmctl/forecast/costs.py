@@ -40,10 +40,17 @@ BEGINNING = 280
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What the refresher does: work of one index, and its bytes."""
+    """What the refresher does for one index.
+
+    Attributes:
+        flops: Floating-point operations of the embedding.
+        nbytes: Bytes of the index.
+        index: Name of the index that training begins with, and the cost of its build; None where it is not known.
+    """
 
     flops: float
     nbytes: float
+    index: tuple[str, Cost] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class Made:
     texts: dict[str, Text] = field(default_factory=dict)
     shapes: dict[str, EncoderShape] = field(default_factory=dict)
     vectors: dict[str, VectorsSize] = field(default_factory=dict)
+    indexes: dict[str, Cost] = field(default_factory=dict)
 
 
 ShapeOf = Callable[[str | None], EncoderShape]
@@ -227,15 +235,18 @@ def _embed(read: _Reading) -> Cost:
 def _build_index(read: _Reading) -> Cost:
     vectors = read.made.vectors[read.stage.inputs["embeddings"]]
     read.keep(vectors=vectors)
-    if read.settings["type"] != "hnsw":
-        return Cost("copy", vectors.nbytes, held_bytes=vectors.nbytes)
-    links = vectors.rows * (8 * read.settings["m"] + 8)
-    return Cost(
-        "hnsw",
-        vectors.rows * math.log2(max(2.0, vectors.rows)) * read.settings["ef_construction"],
-        held_bytes=vectors.nbytes + links,
-        disk_bytes=4 * vectors.rows * vectors.width + links,
-    )
+    if read.settings["type"] == "hnsw":
+        links = vectors.rows * (8 * read.settings["m"] + 8)
+        cost = Cost(
+            "hnsw",
+            vectors.rows * math.log2(max(2.0, vectors.rows)) * read.settings["ef_construction"],
+            held_bytes=vectors.nbytes + links,
+            disk_bytes=4 * vectors.rows * vectors.width + links,
+        )
+    else:
+        cost = Cost("copy", vectors.nbytes, held_bytes=vectors.nbytes)
+    read.made.indexes[read.stage.name] = cost
+    return cost
 
 
 def _pretrain(read: _Reading) -> Cost:
@@ -258,7 +269,9 @@ def _pretrain(read: _Reading) -> Cost:
     )
     search = 2 * index.rows * index.width / 3  # exact, and without a backward pass
     tokens = SENTENCE + read_blocks * text.length + candidates * joint * trains_reader
-    refreshed = Refreshed(text.blocks * retriever.flops(text.length), index.nbytes)
+    name = read.stage.inputs.get("index", "")
+    built = (name, read.made.indexes[name]) if name in read.made.indexes else None
+    refreshed = Refreshed(text.blocks * retriever.flops(text.length), index.nbytes, built)
     weights = reader.weights * trains_reader + retriever.weights
     bytes_of_a_weight = 2 if settings.get("precision") == "bf16" and settings.get("reader_lm") else 4
     kept = 0 if trains_reader else bytes_of_a_weight * reader.weights + 1e9 * settings.get("reader_cache", 0)

@@ -86,14 +86,17 @@ def forecast(
         if seconds is not None and cost.refreshed and stage.settings["refresh"] != "never":
             alone = machines.refresh_seconds(cost.refreshed.flops)
             if alone is not None:
-                run = _refreshing(stage, seconds, alone, machines)
+                build = machines.build_seconds(cost.refreshed.index)
+                run = _refreshing(stage, seconds, alone, build, machines)
                 found = simulate(run)
-                ages, refresh_seconds = found, run.refresh_seconds
+                ages, refresh_seconds = found, run.embed_seconds + run.build_seconds
                 seconds = found.seconds * (cost.steps / run.steps)
                 devices += machines.refresh_devices
                 network += cost.refreshed.nbytes * machines.devices * (cost.steps // stage.settings["refresh_every"])
                 enough = (
-                    devices_for_age(target_age, _refreshing(stage, seconds, alone, machines, 1)) if target_age else None
+                    devices_for_age(target_age, _refreshing(stage, seconds, alone, build, machines, 1))
+                    if target_age
+                    else None
                 )
         memory, micro = _memory(cost, machines)
         flops = cost.work if cost.kind in ("train", "embed") else 0.0
@@ -103,7 +106,7 @@ def forecast(
 
 
 def _refreshing(
-    stage: PlannedStage, seconds: float, alone: float, machines: Machines, refresh_devices: int = 0
+    stage: PlannedStage, seconds: float, alone: float, build: float, machines: Machines, refresh_devices: int = 0
 ) -> Refreshing:
     """What to simulate for `pretrain`, at most SIMULATED_STEPS steps."""
     settings: Mapping[str, Any] = stage.settings
@@ -113,7 +116,8 @@ def _refreshing(
         steps=min(settings["steps"], max(SIMULATED_STEPS, 40 * every)),
         step_seconds=seconds / settings["steps"],
         every=every,
-        refresh_seconds=alone / (own or machines.devices),
+        embed_seconds=alone / (own or machines.devices),
+        build_seconds=build,
         max_age=(settings.get("max_index_age") or 3 * every) if settings["refresh"] == "background" else None,
         shared=not own,
         inline=settings["refresh"] == "inline",

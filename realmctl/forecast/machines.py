@@ -5,6 +5,7 @@ Peak speed and memory are those that the makers state.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -24,9 +25,9 @@ UTILISATION = {"train": 0.35, "embed": 0.45}
 the device itself."""
 NETWORK_BYTES_PER_SECOND = 25e9
 """Bytes that each device sends in a second to devices of other hosts (200 Gbit/s). An assumption too."""
-TEXT_RATES = {"chunk": 3.0e6, "tag": 1.0e6}
-"""What one core does in a second: bytes of corpus that `chunk` reads, wordpieces in which `tag` finds anchors, names and dates
-by rules. benchmarks/dump_to_blocks.md has the first. A statistical tagger is some hundred times slower than the rules."""
+TEXT_RATES = {"chunk": 3.0e6, "tag": 1.7e5}
+"""What one core does in a second: bytes of corpus that `chunk` reads (benchmarks/dump_to_blocks.md), wordpieces in which `tag` finds names and dates by rules
+(benchmarks/growth.md). A statistical tagger is many times slower than the rules."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,10 @@ class Machines:
     def refresh_seconds(self, flops: float) -> float | None:
         """Seconds in which one device embeds all blocks."""
         return flops / self.rates["embed"] if self.rates.get("embed") else None
+
+    def build_seconds(self, index: tuple[str, Cost] | None) -> float:
+        """Seconds in which one device builds an index again, given its name and its cost; 0 where they are not known."""
+        return dataclasses.replace(self, devices=1).seconds(*index) or 0.0 if index else 0.0
 
 
 def device_named(name: str) -> Device:

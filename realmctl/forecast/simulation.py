@@ -8,7 +8,7 @@ and the trainer changes to the new index at the first step after it is whole. Tr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,8 @@ class Refreshing:
         steps: Steps of the run.
         step_seconds: Mean time of a step while the refresher does not compete with it.
         every: Steps between snapshots.
-        refresh_seconds: Mean time in which the refresher makes an index alone.
+        embed_seconds: Mean time in which the refresher embeds all blocks while nothing else runs.
+        build_seconds: Mean time in which one device then builds the index.
         max_age: Age in steps at which training waits; None means never.
         shared: Whether trainer and refresher share one device: each then has half of it while both work.
         spread: Standard deviation of the times over their means.
@@ -31,7 +32,8 @@ class Refreshing:
     steps: int
     step_seconds: float
     every: int
-    refresh_seconds: float
+    embed_seconds: float
+    build_seconds: float = 0.0
     max_age: int | None = None
     shared: bool = False
     spread: float = 0.1
@@ -58,7 +60,7 @@ def simulate(run: Refreshing, seed: int = 0) -> IndexAges:
     """
     random = np.random.default_rng(seed)
     step_times = _times(random, run.step_seconds, run.spread, run.steps)
-    refresh_times = iter(_times(random, run.refresh_seconds, run.spread, run.steps // run.every + 2))
+    refresh_times = iter(_times(random, run.embed_seconds + run.build_seconds, run.spread, run.steps // run.every + 2))
     ages = np.zeros(run.steps, np.int64)
     now = waited = left = 0.0
     index = newest = made = refreshes = (
@@ -116,15 +118,13 @@ def _times(
 def devices_for_age(target: int, run: Refreshing, most: int = 65_536) -> int | None:
     """Return the number of refresher devices with which 95 % of the steps see an index of at most `target` steps.
 
-    `run.refresh_seconds` is the time on one device. The time falls with the number of devices. Returns None if even `most`
-    devices are too few, as when the snapshots themselves are further apart.
+    `run.embed_seconds` is the time on one device. It falls with the number of devices, and `build_seconds` does not. Returns None if
+    even `most` devices are too few, as when the snapshots themselves are further apart.
     """
     periods = min(run.steps, 60 * run.every)
 
     def holds(devices: int) -> bool:
-        some = Refreshing(
-            periods, run.step_seconds, run.every, run.refresh_seconds / devices, run.max_age, False, run.spread
-        )
+        some = replace(run, steps=periods, embed_seconds=run.embed_seconds / devices, shared=False, inline=False)
         return simulate(some).p95 <= target
 
     if not holds(most):

@@ -49,11 +49,28 @@ def test_more_devices_shorten_training_and_make_the_index_older():
     assert many.ages.mean > few.ages.mean and many.refresh_seconds == few.refresh_seconds
 
 
+def test_a_refresh_builds_the_index_too():
+    rates = {"train": 1e13, "embed": 1e13, "hnsw": 1e7, "copy": 1e9}
+    exact, hnsw = (planned_with(kind, Machines("this machine", 1, 4, rates)) for kind in ("exact", "hnsw"))
+    build = [row(found, "index").seconds for found in (exact, hnsw)]
+    assert build[1] > 100 * build[0]
+    assert hnsw.refresh_seconds - exact.refresh_seconds == pytest.approx(build[1] - build[0])
+
+
+def planned_with(kind, machines):
+    """The forecast of the paper's chain with another type of index."""
+    chain = tuple(
+        stage.with_settings(type=kind) if stage.command == "build-index" else stage
+        for stage in paper_chain(own_stages(), "scratch:base")
+    )
+    return forecast(chain, {"blocks": text_of_blocks(10_000, 288)}, machines, base)
+
+
 def test_a_target_age_names_refresher_devices_that_keep_it():
     found = planned(named_devices(DEVICES["h100"], 64, 16), target=700)
     assert found.devices_for_age > 16
     kept = planned(named_devices(DEVICES["h100"], 64, found.devices_for_age))
-    assert kept.ages.p95 <= 700 * 1.05
+    assert kept.ages.p95 <= 700 * 1.1  # the search simulates fewer steps
     assert planned(named_devices(DEVICES["h100"], 64, 16), target=100).devices_for_age is None
 
 

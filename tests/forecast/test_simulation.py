@@ -8,7 +8,7 @@ from realmctl.forecast.simulation import Refreshing, devices_for_age, simulate
 
 
 def run(**changes):
-    values = {"steps": 200, "step_seconds": 1.0, "every": 10, "refresh_seconds": 4.0, "spread": 0.0}
+    values = {"steps": 200, "step_seconds": 1.0, "every": 10, "embed_seconds": 4.0, "spread": 0.0}
     return Refreshing(**{**values, **changes})
 
 
@@ -34,13 +34,13 @@ def test_two_that_share_a_device_take_the_time_of_both():
 
 def test_a_slow_refresher_takes_the_newest_snapshot():
     """An index takes 25 steps, so two or three snapshots are left out for each that is taken."""
-    found = simulate(run(refresh_seconds=25.0, steps=1000))
+    found = simulate(run(embed_seconds=25.0, steps=1000))
     assert found.refreshes == pytest.approx(1000 / 25, abs=2)
     assert 25 + 5 < found.mean < 25 + 25
 
 
 def test_training_waits_at_the_age_bound():
-    found = simulate(run(refresh_seconds=100.0, max_age=30))
+    found = simulate(run(embed_seconds=100.0, max_age=30))
     assert found.largest <= 31 and found.waited_seconds > 0
     assert found.seconds == pytest.approx(200 + found.waited_seconds)
 
@@ -55,23 +55,21 @@ def test_training_waits_at_the_age_bound():
 )
 def test_ages_and_times_stay_within_their_bounds(every, refresh, shared, bound, seed):
     most = None if bound is None else bound * every
-    found = simulate(
-        run(every=every, refresh_seconds=refresh, shared=shared, max_age=most, spread=0.2, steps=120), seed
-    )
+    found = simulate(run(every=every, embed_seconds=refresh, shared=shared, max_age=most, spread=0.2, steps=120), seed)
     assert 0 <= found.mean <= found.largest < 120 and found.median <= found.p95 <= found.largest
     assert most is None or found.largest <= most + 1
     assert found.waited_seconds >= 0 and found.refreshes <= 120 // every
     assert found == simulate(
-        run(every=every, refresh_seconds=refresh, shared=shared, max_age=most, spread=0.2, steps=120), seed
+        run(every=every, embed_seconds=refresh, shared=shared, max_age=most, spread=0.2, steps=120), seed
     )
 
 
 def test_devices_for_a_target_age_are_the_fewest_that_keep_it():
-    slow = run(refresh_seconds=400.0, steps=2000)
+    slow = run(embed_seconds=400.0, steps=2000)
     devices = devices_for_age(25, slow)
 
     def p95(count):
-        return simulate(run(refresh_seconds=400.0 / count, steps=600)).p95
+        return simulate(run(embed_seconds=400.0 / count, steps=600)).p95
 
     assert p95(devices) <= 25 < p95(devices - 1)
     assert devices_for_age(5, slow) is None, "snapshots are ten steps apart"
