@@ -21,7 +21,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -56,7 +56,12 @@ LEAST_BYTES = 500
 SENTENCE = re.compile(r"(?<=[.!?]) +|\n+")
 VOCABULARY, MADE = 8000, "L2-H128-A2"
 QUERIES, TOP = 64, 8
+ORDER = ("chunk", "ict-init", "embed", "build-index", "search", "tag", "pretrain")
 PRETRAIN = {"batch-size": 4, "candidates": 5, "warmup": 5, "lr": 2e-5, "optimizer": "adamw", "refresh": "background"}
+
+
+Run = tuple[int, bool, str]
+"""Documents, whether they were drawn, and the encoder."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class Measured:
     """One stage of one run.
 
     Attributes:
+        drawn: Whether the documents are sentences drawn from a text, and not its own documents.
         encoder: Name of the encoder's folder, or its size where it was made.
         stage: The command; `search` has no forecast.
         seconds: CPU seconds with those of child processes; of a search the CPU seconds of one query.
@@ -76,8 +82,8 @@ class Measured:
     """
 
     documents: int
+    drawn: bool
     encoder: str
-    output: str
     stage: str
     seconds: float
     wall_seconds: float
@@ -88,6 +94,10 @@ class Measured:
     machine: str
     load: float
     date: str
+
+    def same(self) -> tuple[object, ...]:
+        """What a later record of the same replaces."""
+        return (self.documents, self.drawn, self.encoder, self.stage)
 
 
 def main() -> None:
@@ -109,8 +119,8 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     encoder = (given.encoder or alone(made_encoder, given.text, given.folder / "start")).resolve()
     for documents in given.documents or [0]:
-        name = f"{documents}-{given.encoder.name if given.encoder else MADE}"
-        folder = given.folder / name
+        size = given.encoder.name if given.encoder else MADE
+        folder = given.folder / f"{documents}-{size}"
         folder.mkdir(exist_ok=True)
         corpus = given.text
         if documents:
@@ -128,10 +138,10 @@ def main() -> None:
         for output in given.outputs or stages:
             if [*(folder / "made" / output).glob("v[0-9]")]:
                 continue
-            measured = alone(measure_stage, file, output, count, name.partition("-")[2], forecasts[output])
+            measured = alone(measure_stage, file, output, (count, documents > 0, size), forecasts[output])
             keep(measured, given.results, given.page)
         if not given.refresh and not given.outputs:
-            keep(alone(measure_search, folder, count, name.partition("-")[2]), given.results, given.page)
+            keep(alone(measure_search, folder, (count, documents > 0, size)), given.results, given.page)
 
 
 def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None, steps: int) -> dict[str, dict[str, Any]]:
@@ -217,7 +227,7 @@ def pipeline_of(file: Path) -> Pipeline:
     return pipeline_file.read(file, own_stages(), {}, None)
 
 
-def measure_stage(file: Path, output: str, documents: int, encoder: str, forecast: dict[str, float]) -> Measured:
+def measure_stage(file: Path, output: str, run: Run, forecast: dict[str, float]) -> Measured:
     """Make one output of a pipeline whose inputs exist."""
     set_quiet(True)
     torch.set_num_threads(1)
@@ -233,7 +243,22 @@ def measure_stage(file: Path, output: str, documents: int, encoder: str, forecas
     found = {name: float(value) for name, value in made.metrics.items() if isinstance(value, int | float)}
     if output == "model":
         found |= refreshes_of(made.path)
-    return Measured(documents, encoder, output, step.stage.command(), round(cpu, 2), round(wall, 2), memory.own, round(disk, 1), forecast, found, processor(), round(os.getloadavg()[0], 1), date.today().isoformat())  # fmt: skip
+    return recorded(
+        run, step.stage.command(), (round(cpu, 2), round(wall, 2)), (memory.own, round(disk, 1)), forecast, found
+    )
+
+
+def recorded(
+    run: Run,
+    stage: str,
+    seconds: tuple[float, float],
+    mebibytes: tuple[float, float],
+    forecast: dict[str, float],
+    found: dict[str, float],
+) -> Measured:
+    """A record of now, on this machine."""
+    load = round(os.getloadavg()[0], 1)
+    return Measured(*run, stage, *seconds, *mebibytes, forecast, found, processor(), load, date.today().isoformat())
 
 
 def newest(series: Path) -> Path:
@@ -246,7 +271,7 @@ def refreshes_of(model: Path) -> dict[str, float]:
     return {"age": statistics.mean(line["index_age_steps"] for line in lines if "index_age_steps" in line)}
 
 
-def measure_search(folder: Path, documents: int, encoder: str) -> Measured:
+def measure_search(folder: Path, run: Run) -> Measured:
     """Search an index, one query at a time."""
     torch.set_num_threads(1)
     index = open_index(newest(folder / "made" / "index"))
@@ -260,19 +285,111 @@ def measure_search(folder: Path, documents: int, encoder: str) -> Measured:
         for query in queries:
             index.search(query[None], TOP)
         cpu, wall = (cpu_seconds() - cpu) / QUERIES, (time.perf_counter() - wall) / QUERIES
-    return Measured(documents, encoder, "index", "search", round(cpu, 5), round(wall, 5), memory.own, 0, {}, {}, processor(), round(os.getloadavg()[0], 1), date.today().isoformat())  # fmt: skip
+    return recorded(run, "search", (round(cpu, 5), round(wall, 5)), (memory.own, 0.0), {}, {"rows": float(index.count)})
 
 
 def keep(new: Measured, results: Path, page: Path) -> None:
+    """Add a record to the results, in place of an earlier one of the same, and write the page."""
     print(json.dumps(asdict(new)), flush=True)
-    kept = read(results)
-    same = (new.documents, new.encoder, new.output, new.stage)
-    kept = [each for each in kept if (each.documents, each.encoder, each.output, each.stage) != same] + [new]
+    kept = [each for each in read(results) if each.same() != new.same()] + [new]
+    kept.sort(key=lambda each: (each.encoder, each.documents, ORDER.index(each.stage)))
     results.write_text(json.dumps([asdict(each) for each in kept], indent=1) + "\n", encoding="utf-8")
+    page.write_text(page_of(kept), encoding="utf-8")
 
 
 def read(results: Path) -> list[Measured]:
     return [Measured(**each) for each in json.loads(results.read_text("utf-8"))] if results.is_file() else []
+
+
+HEAD = """# A chain over many documents
+
+Documents become blocks, spans, vectors and an index, each stage beside what [`realmctl plan --calibrate`](../how-to/plan.md) forecast of it. \
+[How time and memory grow](../../benchmarks/growth.md) has smaller corpora and more types of index.
+
+<!-- Generated by benchmarks/scale.py: do not edit. -->
+## What holds
+
+"""
+HOW = """
+## How it was measured
+
+`python benchmarks/scale.py TEXT --documents 10000 100000 1000000 --folder DIR` measures the documents of drawn sentences: 500 to 700 bytes each, from whole articles \
+of Wikipedia. Without `--documents` the articles themselves are taken, and `--refresh int8` adds a `pretrain` whose index a second process makes anew.
+
+- Each stage ran in a process of its own, with one thread. Seconds are CPU seconds with those of child processes, in the forecast too.
+- Memory is by how much the process grew at its peak beyond Python and PyTorch, without the pages of mapped files. The forecast has weights, activations and indexes.
+- `search` is one query, the best 8, in the index of the line above it.
+- The forecast comes from samples of 2 MB, which took less than a minute of CPU time.
+"""
+
+
+def page_of(measured: Sequence[Measured]) -> str:
+    """The page, with a table for each encoder and kind of documents."""
+    runs = {(each.drawn, each.encoder) for each in measured}
+    parts = [HEAD, "\n".join(what_holds(measured)), "\n"]
+    for drawn, encoder in sorted(runs, reverse=True):
+        mine = [each for each in measured if (each.drawn, each.encoder) == (drawn, encoder)]
+        parts.append(
+            f"\n## {'Documents of drawn sentences' if drawn else 'Articles of Wikipedia'}, encoder {encoder}\n\n"
+        )
+        parts.append(table_of(mine))
+    machines = "; ".join(sorted({f"{each.machine}, {each.date}" for each in measured}))
+    loads = [each.load for each in measured]
+    beside = f" The load average was {min(loads):g} to {max(loads):g}, one of it the stage." if loads else ""
+    return "".join(parts) + HOW + f"\nMeasured on: {machines}.{beside}\n"
+
+
+def what_holds(measured: Sequence[Measured]) -> Iterator[str]:
+    """The first lines: the largest run, its bottleneck, growth, and the forecast."""
+    ratios = [each.forecast["seconds"] / each.seconds for each in measured if each.seconds >= 1 and each.forecast]
+    if not ratios:
+        return
+    most = max(each.documents for each in measured if each.drawn)
+    largest = sorted(
+        (each for each in measured if each.documents == most and each.forecast), key=lambda each: -each.seconds
+    )
+    shares = ", ".join(f"`{each.stage}` {each.seconds:,.0f} s" for each in largest)
+    yield f"- **The largest run has {most:,} documents.** CPU seconds of one thread: {shares}."
+    for stage in ("chunk", "tag", "embed"):
+        sizes = sorted(
+            (each for each in measured if each.drawn and each.stage == stage), key=lambda each: each.documents
+        )
+        if len(sizes) > 1:
+            first, last = sizes[0], sizes[-1]
+            exponent = math.log(last.seconds / first.seconds) / math.log(last.documents / first.documents)
+            yield (
+                f"- **`{stage}`** grows with the {exponent:.2f}th power of the documents, from {first.documents:,} to {last.documents:,}. Its memory is "
+                f"{first.mebibytes:,.0f} and {last.mebibytes:,.0f} MiB."
+            )
+    yield f"- **Forecast**: {min(ratios):.2f} to {max(ratios):.2f} times what a stage of a second or more took."
+
+
+def table_of(measured: Sequence[Measured]) -> str:
+    """A line for each stage."""
+    lines = [
+        "| documents | stage | CPU s | forecast | ratio | memory, MiB | files, MiB | forecast |",
+        "|--:|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for each in measured:
+        said = each.forecast
+        cells = [f"{each.documents:,}", f"`{each.stage}`" if said else each.stage, f"{each.seconds:,.4g}"]
+        cells += [f"{said['seconds']:,.4g}", f"{said['seconds'] / each.seconds:.2f}"] if said else ["", ""]
+        cells += [f"{each.mebibytes:,.0f}"]
+        cells += [f"{each.disk_mebibytes:,.1f}", f"{said['disk_mebibytes']:,.1f}"] if said else ["", ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    for each in measured:
+        if each.stage == "pretrain":
+            lines.append(refresh_text(each))
+    return "\n".join(lines) + "\n"
+
+
+def refresh_text(each: Measured) -> str:
+    """What `pretrain` says of its steps and of its index."""
+    found, said = each.found, each.forecast
+    return (
+        f"\n`pretrain` used {found['refreshes']:.0f} refreshed indexes in {found['steps']:,.0f} steps. Its index was {found['age']:,.0f} steps old on average, "
+        f"and {said['age']:,.0f} in the forecast; a refresh takes {said['refresh_seconds']:,.0f} s there. A step took {1000 * found['seconds_per_step']:.0f} ms of CPU time."
+    )
 
 
 if __name__ == "__main__":
