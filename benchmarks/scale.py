@@ -317,7 +317,9 @@ HOW = """
 of Wikipedia. Without `--documents` the articles themselves are taken, and `--refresh int8` adds a `pretrain` whose index a second process makes anew.
 
 - Each stage ran in a process of its own, with one thread. Seconds are CPU seconds with those of child processes, in the forecast too.
-- Memory is by how much the process grew at its peak beyond Python and PyTorch, without the pages of mapped files. The forecast has weights, activations and indexes.
+- Memory is by how much the process grew at its peak beyond Python and PyTorch, without the pages of mapped files. The forecast counts \
+weights, activations and vectors alone: on a CPU `embed` and the training stages also keep compiled kernels, some for each length of input.
+- Files are those of the artifact, with the vectors that `build-index` links. The forecast of a training stage has its checkpoints.
 - `search` is one query, the best 8, in the index of the line above it.
 - The forecast comes from samples of 2 MB, which took less than a minute of CPU time.
 """
@@ -367,14 +369,14 @@ def what_holds(measured: Sequence[Measured]) -> Iterator[str]:
 def table_of(measured: Sequence[Measured]) -> str:
     """A line for each stage."""
     lines = [
-        "| documents | stage | CPU s | forecast | ratio | memory, MiB | files, MiB | forecast |",
-        "|--:|---|--:|--:|--:|--:|--:|--:|",
+        "| documents | stage | CPU s | forecast | ratio | memory, MiB | forecast | files, MiB | forecast |",
+        "|--:|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for each in measured:
         said = each.forecast
         cells = [f"{each.documents:,}", f"`{each.stage}`" if said else each.stage, f"{each.seconds:,.4g}"]
         cells += [f"{said['seconds']:,.4g}", f"{said['seconds'] / each.seconds:.2f}"] if said else ["", ""]
-        cells += [f"{each.mebibytes:,.0f}"]
+        cells += [f"{each.mebibytes:,.0f}", f"{said['memory_mebibytes']:,.0f}" if said else ""]
         cells += [f"{each.disk_mebibytes:,.1f}", f"{said['disk_mebibytes']:,.1f}"] if said else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
     for each in measured:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.sizes import (
     STORED_BYTES_PER_WORDPIECE,
+    TAGGED_BYTES_PER_WORDPIECE,
     EncoderShape,
     Text,
     VectorsSize,
@@ -147,7 +148,7 @@ def _chunk(read: _Reading) -> Cost:
 def _tag(read: _Reading) -> Cost:
     text = read.blocks()
     read.made.texts[read.stage.name] = text
-    return Cost("tag", text.wordpieces, disk_bytes=3.0 * text.wordpieces)
+    return Cost("tag", text.wordpieces, disk_bytes=TAGGED_BYTES_PER_WORDPIECE * text.wordpieces)
 
 
 def _training(

@@ -21,7 +21,11 @@ def bench(monkeypatch):
 
 
 def test_documents_are_whole_sentences_drawn_with_a_seed(bench, tmp_path):
-    text = "The river rises in the north. It is long and cold in winter. Too short. " + "x" * 300 + ".\nBoats go to the sea."
+    text = (
+        "The river rises in the north. It is long and cold in winter. Too short. "
+        + "x" * 300
+        + ".\nBoats go to the sea."
+    )
     (tmp_path / "text.jsonl").write_text(json.dumps({"title": "A", "text": text}) + "\n")
     for name in ("one", "two"):
         bench.write_corpus(tmp_path / "text.jsonl", tmp_path / f"{name}.jsonl", 50)
@@ -42,7 +46,11 @@ def test_a_record_replaces_the_one_before_and_the_page_has_the_ratio(bench, tmp_
         bench.keep(new, results, page)
     assert [each.seconds for each in bench.read(results)] == [20.0, 200.0]
     text = page.read_text("utf-8")
-    assert "| 1,000 | `tag` | 20 | 30 | 1.50 | 33 |" in text and "1.00th power" in text and "0.15 to 1.50 times" in text
+    assert (
+        "| 1,000 | `tag` | 20 | 30 | 1.50 | 33 | 1 | 5.0 | 4.0 |" in text
+        and "1.00th power" in text
+        and "0.15 to 1.50 times" in text
+    )
 
 
 def test_the_page_is_fresh(bench):
