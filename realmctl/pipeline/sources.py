@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from realmctl.artifacts.hashing import digest_source, files_below
-from realmctl.artifacts.manifest import SourceFile
+from realmctl.artifacts.folder import MANIFEST
+from realmctl.artifacts.hashing import digest, digest_file, digest_source, files_below
+from realmctl.artifacts.manifest import SourceFile, is_artifact
 from realmctl.errors import ConfigError, InputError, ResourceError, one_line
 from realmctl.log import say
 
@@ -23,14 +24,21 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
-    """Return what a source adds to a recipe: the hash of its content, the literal itself, or None for None."""
+    """Return what a source adds to a recipe: the hash of its content, the literal itself, or None for None.
+
+    The manifests of a folder that is an artifact do not count: they say when and where it was made.
+    """
     if value is None:
         return None
     if isinstance(value, tuple):
         return [digest_of(item, literals) for item in value]
     if is_literal(value, literals):
         return str(value)
-    return digest_source(Path(value))
+    path = Path(value)
+    if not path.is_dir() or not is_artifact(path):
+        return digest_source(path)
+    files = [file for file in files_below(path) if file.name != MANIFEST or not is_artifact(file.parent)]
+    return digest({str(file.relative_to(path)): digest_file(file) for file in files})
 
 
 def provenance_of(value: Any, literals: tuple[str, ...]) -> list[SourceFile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,18 @@ def test_what_a_source_adds_to_a_recipe(folder):
     assert digest_of(None, ()) is None
     assert digest_of("train:10", ("train:",)) == "train:10"
     assert digest_of((folder, folder / "a.txt"), ()) == [digest_source(folder), digest_file(folder / "a.txt")]
+
+
+def test_an_artifact_as_a_source_is_its_files_whenever_and_wherever_it_was_made(tmp_path):
+    one, same = (Plain(text="a").make(tmp_path / name) for name in ("one", "same"))
+    assert digest_source(one.path) != digest_source(same.path)
+    assert (
+        digest_of(one.path, ()) == digest_of(same.path, ()) != digest_of(Plain(text="b").make(tmp_path / "b").path, ())
+    )
+    shutil.copytree(one.path, tmp_path / "edited")
+    (tmp_path / "edited" / "text.txt").chmod(0o600)
+    (tmp_path / "edited" / "text.txt").write_text("b")  # as long as before
+    assert digest_of(tmp_path / "edited", ()) != digest_of(one.path, ())
 
 
 def test_paths_stay_paths_and_texts_texts(folder, monkeypatch):
