@@ -27,6 +27,7 @@ from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import progress, say
+from realmctl.models.lm.causal import require_causal
 from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.model import LanguageModel
 from realmctl.models.lm.prompts import check_positions
@@ -103,12 +104,11 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
     kept, dropped = sorted_out(written, work.corpus, work.prompt)
     if settings.round_trip is not None:
         found = _found_again(kept, settings)
-        dropped += [(query, "not_found") for query, own in zip(kept, found, strict=True) if not own]
-        kept = [query for query, own in zip(kept, found, strict=True) if own]
-    best = sorted(kept, key=lambda query: -query.log_prob)[: math.ceil(settings.keep * len(kept))]
-    unlikely = {(query.row, query.number) for query in kept} - {(query.row, query.number) for query in best}
-    dropped += [(query, "unlikely") for query in kept if (query.row, query.number) in unlikely]
-    kept = [query for query in kept if (query.row, query.number) not in unlikely]
+        dropped += [(query, "not_found") for query in kept if query not in found]
+        kept = [query for query in kept if query in found]
+    best = {*sorted(kept, key=lambda query: -query.log_prob)[: math.ceil(settings.keep * len(kept))]}
+    dropped += [(query, "unlikely") for query in kept if query not in best]
+    kept = [query for query in kept if query in best]
     counts = Counter(reason for _, reason in dropped)
     if not kept:
         raise InputError(
@@ -130,11 +130,9 @@ def seconds_to_generate(settings: GenerationSettings) -> float:
     begin = time.monotonic()
     work = _Work(settings)
     batches, done, start = work.batches(), 0, time.monotonic()
-    for number, batch in enumerate(batches, start=1):
-        work.write(batch)
-        done = number
-        if time.monotonic() - start > TRIAL_SECONDS:
-            break
+    while not done or (done < len(batches) and time.monotonic() - start < TRIAL_SECONDS):
+        work.write(batches[done])
+        done += 1
     return (start - begin) + (time.monotonic() - start) * len(batches) / done
 
 
@@ -145,7 +143,10 @@ class _Work:
         self.settings, self.corpus = settings, Corpus(settings.blocks)
         self.device = pick_device(settings.device)
         dtype = frozen_dtype(self.device, settings.precision)
-        self.model = load_language_model(Path(settings.lm), dtype=dtype).to(self.device).eval()
+        model = load_language_model(Path(settings.lm), dtype=dtype)
+        if not model.reads_source_apart:
+            require_causal(model)
+        self.model = model.to(self.device).eval()
         self.prompt = read_prompt(settings.prompt, self.model)
         self.rows = drawn(self.corpus, settings.sample, settings.seed)
         blocks = self.corpus.blocks(self.rows)
@@ -307,15 +308,15 @@ def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-def _found_again(queries: Sequence[GeneratedQuery], settings: GenerationSettings) -> list[bool]:
-    """Whether the retriever of --round-trip finds the block of each query among its best ones."""
+def _found_again(queries: Sequence[GeneratedQuery], settings: GenerationSettings) -> set[GeneratedQuery]:
+    """The queries whose block the retriever of --round-trip finds among its best ones."""
     searcher = DenseSearcher.start(round_trip_inputs(settings))
-    found: list[bool] = []
+    found: set[GeneratedQuery] = set()
     with progress(len(queries), "looking for their blocks", "queries") as bar:
         for start in range(0, len(queries), settings.batch_size):
             part = queries[start : start + settings.batch_size]
             _, row_BK = searcher.nearest(searcher.tokens([query.text for query in part]), settings.round_trip_top)
-            found += [query.row in own for query, own in zip(part, row_BK.tolist(), strict=True)]
+            found |= {query for query, own in zip(part, row_BK.tolist(), strict=True) if query.row in own}
             bar.advance(len(part))
     return found
 

@@ -23,7 +23,7 @@ from stages.generate_queries import GenerateQueries
 from stages.mine_negatives import MineNegatives
 from stages.rank import Rank
 from tests.fixtures.chain import Chain
-from tests.fixtures.language_models import make_babbler, make_llama, make_t5
+from tests.fixtures.language_models import make_babbler, make_bert_with_lm_head, make_llama, make_t5
 
 PROMPT = "Text: {title}\n{block}\nQuestion:"
 SAMPLED = {"temperature": 1.0, "queries_per_block": 3, "sample": 30, "query_length": 24, "precision": "fp32"}
@@ -184,6 +184,11 @@ def test_what_does_not_fit_together_is_refused(stage, tmp_path):
     llama = str(make_llama(tmp_path / "llama"))
     with pytest.raises(ConfigError, match="256 positions"):
         stage(lm=llama, prompt=None).make(tmp_path / "queries")
+
+
+def test_a_model_that_sees_what_follows_is_refused(stage, tmp_path):
+    with pytest.raises(InputError, match="type bert"):
+        stage(lm=str(make_bert_with_lm_head(tmp_path / "bert"))).make(tmp_path / "queries")
 
 
 def test_a_trial_says_how_long_it_takes_and_writes_nothing(stage, monkeypatch, tmp_path):

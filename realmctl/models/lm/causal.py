@@ -76,7 +76,7 @@ class CausalReader(LmReader):
 
     def __init__(self, model: LanguageModel, prompt: BlockPrompt, limits: ReadingLimits) -> None:
         super().__init__(model, prompt, limits)
-        _require_causal(model)
+        require_causal(model)
         self.kept = KeptStates()
         self.reuses_blocks = model.keeps_all_positions
 
@@ -200,8 +200,8 @@ class CausalReader(LmReader):
 
 
 @torch.no_grad()
-def _require_causal(model: LanguageModel) -> None:
-    """Check on two rows that differ in their last token that the model predicts the same before it."""
+def require_causal(model: LanguageModel) -> None:
+    """Check on two rows that differ in their last token that the model predicts the same before it. Raises InputError for a model that does not."""
     row = [model.special.start, *range(min(3, model.net.config.vocab_size - 1))]
     training, ids_BL = model.net.training, torch.tensor([row, [*row[:-1], row[-1] + 1]])
     one, other = model.net.eval()(input_ids=ids_BL, use_cache=False).logits[:, :-1]
