@@ -7,8 +7,10 @@ import argparse
 import os
 from pathlib import Path
 
-from judged import DASH, Claim, cell, circumstances, minutes, summary, table, verdicts
+from judged import DASH, FEWEST_SEEDS, Claim, cell, circumstances, judged, minutes, summary, table, verdicts
 from ledger import Ledger
+from notation import signed
+from spread import difference
 
 ARMS = {
     "bm25": "BM25",
@@ -32,6 +34,7 @@ SHARED = (
     "ict.embeddings",
     "ict.index",
 )
+AFTER_ICT = ("orqa", "realm", "random", "random-span", "stale")
 LEAST = 0.01
 
 CLAIMS = tuple(
@@ -73,7 +76,8 @@ Nats a wordpiece over the null document, of sentences of the articles themselves
 ## How it was run
 
 ```bash
-examples/wikipedia.sh FOLDER CORPUS nq=FILE webq=FILE trec=FILE selqa=FILE
+VARS="{variables}" ENCODER=FOLDER \\
+  examples/wikipedia.sh FOLDER CORPUS nq=FILE webq=FILE trec=FILE selqa=FILE
 ```
 
 - Whole seeds: {seeds}. A dash is what was not measured yet. Results: [{name}]({beside}).
@@ -85,7 +89,7 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
     """Return the page. `beside` is the path from the page's folder to the results; `notes` end it."""
     outputs = [f"{arm}.{name}" for arm in ARMS for name in QUESTIONS]
     return PAGE.format(
-        summary=summary(CLAIMS, ledger),
+        summary=_what_holds(ledger),
         verdicts=verdicts(CLAIMS, ledger),
         recall=table(
             ["", *QUESTIONS.values(), "minutes"],
@@ -107,8 +111,31 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
         name=Path(beside).name,
         beside=beside,
         notes=notes,
+        variables=" ".join(f"{name}={value}" for name, value in sorted(ledger.records[-1].variables.items())),
         **{key: value for key, value in circumstances(ledger, outputs).items() if key != "missing"},
     )
+
+
+def _what_holds(ledger: Ledger) -> str:
+    """Return what each arm gained over the ICT that it starts from, and what the claims say as far as they were measured."""
+    lines = []
+    for arm, label in ARMS.items():
+        found = {
+            title: difference(ledger.by_seed(f"{arm}.{name}", "recall@5"), ledger.by_seed(f"ict.{name}", "recall@5"))
+            for name, title in QUESTIONS.items()
+        }
+        gains = {title: each for title, each in found.items() if each}
+        if arm in AFTER_ICT and gains:
+            seeds = min(each.n for each in gains.values())
+            told = ", ".join(f"{signed(each.mean)} on {title}" for title, each in gains.items())
+            lines.append(f"- **{label}**: recall@5 minus that of ICT is {told}; {seeds} of {FEWEST_SEEDS} seeds.")
+    measured = [claim for claim in CLAIMS if judged(claim, ledger)[1] != DASH]
+    claims = (
+        summary(measured, ledger)
+        if measured
+        else f"Nothing is shown yet: each claim asks for {FEWEST_SEEDS} seeds of two arms."
+    )
+    return "\n".join([*lines, "", claims]).strip()
 
 
 def _minutes(ledger: Ledger, arm: str) -> str:

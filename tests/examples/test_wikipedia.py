@@ -99,6 +99,14 @@ def test_the_page_counts_the_minutes_of_an_arm_alone_and_leaves_claims_open(tmp_
     )
 
 
+def test_the_published_page_is_that_of_the_published_results() -> None:
+    published = Path(__file__).parents[2] / "docs" / "results" / "wikipedia"
+    notes = (EXAMPLES / "recorded" / "notes-wikipedia.md").read_text(encoding="utf-8")
+    page = wikipedia_page.page(Ledger(published / "runs.jsonl"), "wikipedia/runs.jsonl", f"\n{notes}")
+    assert page == published.with_suffix(".md").read_text(encoding="utf-8")
+    assert "**REALM**" in page and "1 of 3 seeds" in page
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_script_goes_on_where_it_was(tmp_path: Path) -> None:
