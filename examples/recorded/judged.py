@@ -82,12 +82,12 @@ def summary(claims: Sequence[Claim], ledger: Ledger) -> str:
     return f"{SHOWN}\n\n{listed(lines)}"
 
 
-def ranking(ledger: Ledger, outputs: Mapping[str, str], metric: str) -> str:
-    """Return the means of a metric over the seeds, {label: output}, the largest first: `ICT .802; BERT alone .083`."""
+def ranking(ledger: Ledger, outputs: Mapping[str, str], metric: str, most: int | None = None) -> str:
+    """Return the means of a metric over the seeds, {label: output}, the largest first: `ICT .802; BERT alone .083`. `most`: how many."""
     found = {label: spread(ledger.by_seed(output, metric)) for label, output in outputs.items()}
     means = {label: each.mean for label, each in found.items() if each is not None}
     return (
-        "; ".join(f"{label} {number(means[label])}" for label in sorted(means, key=lambda name: -means[name]))
+        "; ".join(f"{label} {number(means[label])}" for label in sorted(means, key=lambda name: -means[name])[:most])
         or "not measured"
     )
 
