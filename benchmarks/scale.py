@@ -56,6 +56,7 @@ LEAST_BYTES = 500
 SENTENCE = re.compile(r"(?<=[.!?]) +|\n+")
 VOCABULARY, MADE = 8000, "L2-H128-A2"
 QUERIES, TOP = 64, 8
+GROWING = ("chunk", "tag", "embed")
 ORDER = ("chunk", "ict-init", "embed", "build-index", "search", "tag", "pretrain")
 PRETRAIN = {"batch-size": 4, "candidates": 5, "warmup": 5, "lr": 2e-5, "optimizer": "adamw", "refresh": "background"}
 
@@ -150,7 +151,7 @@ def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None, steps:
         "blocks": {"stage": "chunk", "corpus": [str(corpus)], "tokenizer": str(encoder), "max-wordpieces": most, "workers": 1},
         "retriever": {"stage": "ict-init", "bert": str(encoder), "steps": 20, "batch-size": 16, "warmup": 2, "lr": 2e-5, "optimizer": "adamw"},
         "embeddings": {"stage": "embed"},
-        "index": {"stage": "build-index", "type": refresh or "exact"},
+        "index": {"stage": "build-index", "type": refresh or "exact", "min-recall": 0.0},
         "spans": {"stage": "tag", "workers": 1},
     }  # fmt: skip
     if refresh:
@@ -342,28 +343,31 @@ def page_of(measured: Sequence[Measured]) -> str:
 
 
 def what_holds(measured: Sequence[Measured]) -> Iterator[str]:
-    """The first lines: the largest run, its bottleneck, growth, and the forecast."""
-    ratios = [each.forecast["seconds"] / each.seconds for each in measured if each.seconds >= 1 and each.forecast]
-    if not ratios:
-        return
-    most = max(each.documents for each in measured if each.drawn)
-    largest = sorted(
-        (each for each in measured if each.documents == most and each.forecast), key=lambda each: -each.seconds
+    """The first lines: what a million documents take, how each stage grows, and the forecast."""
+    drawn = sorted((each for each in measured if each.drawn), key=lambda each: each.documents)
+    largest = {each.stage: each for each in drawn if each.stage in GROWING}
+    million = sorted(
+        ((1e6 * each.seconds / each.documents, each) for each in largest.values()), key=lambda pair: -pair[0]
     )
-    shares = ", ".join(f"`{each.stage}` {each.seconds:,.0f} s" for each in largest)
-    yield f"- **The largest run has {most:,} documents.** CPU seconds of one thread: {shares}."
-    for stage in ("chunk", "tag", "embed"):
-        sizes = sorted(
-            (each for each in measured if each.drawn and each.stage == stage), key=lambda each: each.documents
-        )
+    shares = [
+        f"`{each.stage}` {seconds:,.0f}" + ("" if each.documents == 1e6 else f" (at the rate of {each.documents:,})")
+        for seconds, each in million
+    ]
+    if shares:
+        yield f"- **A million documents** take, in CPU seconds of one thread: {', '.join(shares)}."
+    for stage in GROWING:
+        sizes = [each for each in drawn if each.stage == stage]
         if len(sizes) > 1:
             first, last = sizes[0], sizes[-1]
             exponent = math.log(last.seconds / first.seconds) / math.log(last.documents / first.documents)
+            memory = ", ".join(f"{each.mebibytes:,.0f}" for each in sizes)
             yield (
-                f"- **`{stage}`** grows with the {exponent:.2f}th power of the documents, from {first.documents:,} to {last.documents:,}. Its memory is "
-                f"{first.mebibytes:,.0f} and {last.mebibytes:,.0f} MiB."
+                f"- **`{stage}`**, from {first.documents:,} to {last.documents:,} documents: time grows with the power {exponent:.2f} of their number; "
+                f"memory is {memory} MiB."
             )
-    yield f"- **Forecast**: {min(ratios):.2f} to {max(ratios):.2f} times what a stage of a second or more took."
+    ratios = [each.forecast["seconds"] / each.seconds for each in measured if each.seconds >= 1 and each.forecast]
+    if ratios:
+        yield f"- **Forecast**: {min(ratios):.2f} to {max(ratios):.2f} times what a stage of a second or more took."
 
 
 def table_of(measured: Sequence[Measured]) -> str:

@@ -18,7 +18,8 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, pieces
 
-CACHED = 2**20
+CACHED = 2**18
+"""Words; about 200 bytes of memory each."""
 CACHED_WITH_PLACES = 2**17
 MAX_WORD_CHARS = 100
 PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
