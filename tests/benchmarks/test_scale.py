@@ -48,7 +48,8 @@ def test_a_record_replaces_the_one_before_and_the_page_has_the_ratio(bench, tmp_
     text = page.read_text("utf-8")
     assert (
         "| 1,000 | `tag` | 20 | 30 | 1.50 | 33 | 1 | 5.0 | 4.0 |" in text
-        and "1.00th power" in text
+        and "the power 1.00 of" in text
+        and "`tag` 20,000 (at the rate of 10,000)" in text
         and "0.15 to 1.50 times" in text
     )
 
