@@ -54,6 +54,7 @@ NAMES = {
     "realm": "REALM after ICT",
     "causal": "a frozen causal language model as reader",
     "generated": "questions of a language model",
+    "generated-hard": "questions of a language model, with hard negatives",
 }
 """What the page calls the arms, in its order. `labels-N` have N in their name."""
 

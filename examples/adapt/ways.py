@@ -180,20 +180,33 @@ def _by_language_model(bench: Bench) -> Artifact | None:
     return model.part("retriever")
 
 
-def _generated(bench: Bench) -> Artifact | None:
-    """Training on questions that a language model writes, as `labels-N` trains on people's; None where there is no model.
+def _generated(name: str, hard_negatives: int) -> Callable[[Bench], Artifact | None]:
+    def arm(bench: Bench) -> Artifact | None:
+        """Training on questions that a language model writes, as `labels-N` trains on people's; None where there is no model.
 
-    A question stays if the encoder finds its passage among the 20 best.
-    """
-    if bench.reader_lm is None:
-        return None
-    queries = bench.made(
-        "generate-queries", "queries", blocks=bench.blocks, lm=bench.reader_lm, sample=1000, temperature=0.7, seed=bench.seed,
-        round_trip=bench.start, index=index_of(bench, bench.start, "encoder"), round_trip_top=20,
-    )  # fmt: skip
-    return bench.made(
-        "dpr-finetune", "generated", retriever=bench.start, passages=queries.path, hard_negatives=0, seed=bench.seed, **CONTRAST
-    )  # fmt: skip
+        A question stays if the encoder finds its passage among the 20 best. Hard negatives are what the encoder finds besides.
+        """
+        if bench.reader_lm is None:
+            return None
+        index = index_of(bench, bench.start, "encoder")
+        queries = bench.made(
+            "generate-queries", "queries", blocks=bench.blocks, lm=bench.reader_lm, sample=1000, temperature=0.7, seed=bench.seed,
+            round_trip=bench.start, index=index, round_trip_top=20,
+        )  # fmt: skip
+        passages = queries.path
+        if hard_negatives:
+            ranking = bench.made(
+                "rank", "ranking-of-queries", blocks=bench.blocks, retriever=bench.start, index=index, queries=queries.path, top=50
+            )  # fmt: skip
+            mined = bench.made(
+                "mine-negatives", "negatives", blocks=bench.blocks, ranking=ranking, qrels=queries.path, relative_margin=0.05
+            )  # fmt: skip
+            passages = mined.file("train.jsonl")
+        return bench.made(
+            "dpr-finetune", name, retriever=bench.start, passages=passages, hard_negatives=hard_negatives, seed=bench.seed, **CONTRAST
+        )  # fmt: skip
+
+    return arm
 
 
 def cloze_recall(bench: Bench, retriever: Artifact, name: str) -> dict[str, float]:
@@ -228,7 +241,8 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
     "realm": _realm,
     "causal": _by_language_model,
-    "generated": _generated,
+    "generated": _generated("generated", 0),
+    "generated-hard": _generated("generated-hard", 1),
     **{f"labels-{count}": _labelled(count) for count in LABELS},
 }
 """Arms by name. They train on the passages of the domain alone; `labels-N` on N labelled dev queries. None: not possible on this domain."""

@@ -209,7 +209,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
             ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}"],
             env={
                 **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1",
-                "ARMS": "encoder,ict,causal,generated", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
+                "ARMS": "encoder,ict,causal,generated,generated-hard", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
             },
             check=True,
         )  # fmt: skip
@@ -219,7 +219,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     measured = {(record["arm"], record["search"]) for record in map(json.loads, lines)}
     assert measured == {
         ("bm25", "bm25"),
-        *((arm, s) for arm in ("encoder", "ict", "causal", "generated") for s in ("dense", "scores")),
+        *((arm, s) for arm in ("encoder", "ict", "causal", "generated", "generated-hard") for s in ("dense", "scores")),
     }
     assert "causal language model" in page_file.read_text()
     adapt()
