@@ -413,7 +413,12 @@ def page_of(measured: list[Measured]) -> str:
 
 
 def _seconds(part: dict[str, float]) -> str:
-    return f"{part['cpu_s']:,.3g} ({part['gate_s']:,.3g})" if part else NOT_MEASURED
+    return " ".join([digits(part["cpu_s"]), f"({digits(part['gate_s'])})"]) if part else NOT_MEASURED
+
+
+def digits(number: float) -> str:
+    """Return a number with three digits, or all before the point."""
+    return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 
 def _memory(part: dict[str, float]) -> str:
