@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -71,8 +72,10 @@ def test_what_a_source_adds_to_a_recipe(folder):
     assert digest_of((folder, folder / "a.txt"), ()) == [digest_source(folder), digest_file(folder / "a.txt")]
 
 
-def test_an_artifact_as_a_source_is_its_files_whenever_and_wherever_it_was_made(tmp_path):
-    one, same = (Plain(text="a").make(tmp_path / name) for name in ("one", "same"))
+def test_an_artifact_as_a_source_is_its_files_whenever_and_wherever_it_was_made(tmp_path, monkeypatch):
+    one = Plain(text="a").make(tmp_path / "one")
+    monkeypatch.setattr(platform, "node", lambda: "another-host")
+    same = Plain(text="a").make(tmp_path / "same")
     assert digest_source(one.path) != digest_source(same.path)
     assert (
         digest_of(one.path, ()) == digest_of(same.path, ()) != digest_of(Plain(text="b").make(tmp_path / "b").path, ())
