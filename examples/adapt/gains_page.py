@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -274,9 +274,9 @@ def overview(results: Results) -> list[str]:
     return lines
 
 
-def sentence(results: Results, row: Row, base: Callable[[Place], Row]) -> str:
-    """On how many sets an arm gains and loses, with the largest of both."""
-    gains = {named(p): results.gain(p, row, base(p)) for p in ordered(results) if row in results.rows(p)}
+def sentence(results: Results, row: Row) -> str:
+    """On how many sets an arm gains over the encoder and loses, with the largest of both."""
+    gains = {named(p): results.gain(p, row, ("encoder", "dense")) for p in ordered(results) if row in results.rows(p)}
     won = {name: gain for name, gain in gains.items() if gain.low > 0}
     lost = {name: gain for name, gain in gains.items() if gain.high < 0}
     best = max(won, key=lambda name: won[name].mean, default="")
@@ -292,10 +292,7 @@ def sentence(results: Results, row: Row, base: Callable[[Place], Row]) -> str:
 
 
 def summary(results: Results) -> list[str]:
-    """At most five lines: BM25 without training, ICT, `adapt`, training beside BM25, and the most labels. What was not measured is left out."""
-
-    def encoder(place: Place) -> Row:
-        return "encoder", "dense"
+    """At most five lines: BM25 without training, `adapt` with it and alone, ICT, and the most labels. What was not measured is left out."""
 
     def measured(row: Row) -> list[Place]:
         return [place for place in results.places if row in results.rows(place)]
@@ -307,15 +304,15 @@ def summary(results: Results) -> list[str]:
     labels = [row for row in dict.fromkeys(row for p in results.places for row in results.rows(p)) if order(row)[0]]
     most = max(labels, key=order, default=("", ""))[0]
     said = {
-        ("encoder", "scores"): ("BM25 beside the encoder, no training", True, encoder),
-        ("ict", "dense"): ("Training on the documents (ICT)", False, encoder),
-        ("ict-kept", "dense"): ("`adapt`, which keeps the encoder where no gain is shown", False, encoder),
-        ("ict", "scores"): ("ICT and BM25, minus the best search without training", False, results.best_zero_shot),
-        (most, "dense"): (f"Training on {called(most)}", False, encoder),
+        ("encoder", "scores"): ("BM25 beside the encoder, no training", mean),
+        ("ict-kept", "scores"): ("`adapt`, BM25 beside its encoder", mean),
+        ("ict-kept", "dense"): ("`adapt`, its encoder alone", None),
+        ("ict", "dense"): ("Training that is always kept (ICT)", None),
+        (most, "dense"): (f"Training on {called(most)}", None),
     }
     return [
-        f"- **{words}**: {mean(row) if whole else ''}{sentence(results, row, base)}."
-        for row, (words, whole, base) in said.items() if measured(row)
+        f"- **{words}**: {first(row) if first else ''}{sentence(results, row)}."
+        for row, (words, first) in said.items() if measured(row)
     ]  # fmt: skip
 
 
