@@ -10,6 +10,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 FOLDER=$1 ENCODER=$2
 shift 2
 SEEDS=${SEEDS:-3}
+FIRST_SEED=${FIRST_SEED:-0}
 ARMS=${ARMS:-} # arms, separated by commas; all of them where it is empty
 SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), scores, chosen (by scores, BM25's weight by cloze recall)
 READER_LM=${READER_LM:-} # causal language model of the arms `causal` and `generated`: a folder or a hub id
@@ -20,5 +21,5 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 domains=()
 for each in "$@"; do domains+=(--domain "$each"); done
-"$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds "$SEEDS" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} ${READER_LM:+--reader-lm "$READER_LM"} "${domains[@]}"
+"$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds "$SEEDS" --first-seed "$FIRST_SEED" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} ${READER_LM:+--reader-lm "$READER_LM"} "${domains[@]}"
 "$PYTHON" "$HERE/adapt/gains_page.py" "$RESULTS" --page "$PAGE"

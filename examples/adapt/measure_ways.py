@@ -127,6 +127,7 @@ def main() -> None:
         "--reader-lm", help="Causal language model of the arms `causal` and `generated`: a folder or a hub id."
     )
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="the encoder and BM25 are measured with seed 0 alone")
     parser.add_argument("--workspace", type=Path, default=Path("adapt"))
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
@@ -136,7 +137,7 @@ def main() -> None:
     )["retriever"]
     recorder = Recorder(options.results)
     domains = [Domain.named(text, options.workspace) for text in options.domain]
-    for seed in range(options.seeds):  # whole seeds first
+    for seed in range(options.first_seed, options.first_seed + options.seeds):  # whole seeds first
         for domain in domains:
             folder = options.workspace / name / domain.name
             blocks = own_stages()["chunk"](

@@ -164,8 +164,8 @@ class ClozeSettings(TrainSettings):
         at_least=0,
     )
     cloze_titles: int = setting(
-        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain does not "
-        "keep weights with which titles find their blocks worse than at the start. 0: none.",
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain then "
+        "keeps weights only if titles show a gain over the start too. 0: none.",
         default=0,
         at_least=0,
     )

@@ -3,7 +3,7 @@ weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
 start over the same sentences. It is shown where its 95 % interval lies above 0. Sentences have the documents' own words, so titles may be asked
-for beside them: where these find their blocks worse, a gain of the sentences does not count.
+for beside them: then a gain counts only where both show it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class OnCloze(Around[Part]):
         if found["cloze_rr"] > self.best_rr:
             self.best_step, self.best_rr = step, found["cloze_rr"]
         self.last_step = step
-        gained = won.shown and found.get("title_gain", 0.0) >= 0
+        gained = won.shown and (title_N is None or found["title_gain_low"] > 0)
         if self.weights is not None and (step == 0 or gained or self.settings.keep == "best"):
             titles = None if title_N is None else title_N.tolist()
             self.weights.offer(step, found["cloze_rr"], ranks=rank_N.tolist(), titles=titles)
