@@ -387,9 +387,12 @@ COUNTED = """
 ## Faults that were injected
 
 The table holds what was really injected, on the machine below it. All ended as promised: a fault that does not stops the run.
-The aim is the number that was set before the tests were written. `make faults FAULT_ROUNDS=50`
-multiplies the random faults to every aim. `make test` takes a sample of what `make faults` takes whole (every cut of a file, every order of two writers).
-`make faults FAULT_TESTS="slow or not slow"` adds the long tests.
+The aim is the number that was set before the tests were written.
+
+- `make faults FAULT_ROUNDS=50` multiplies the random faults to every aim.
+- `make test` takes a sample of what `make faults` takes whole (every cut of a file, every order of two writers).
+- `make faults FAULT_TESTS="slow or not slow"` adds the long tests.
+
 """
 OF_ONE_RUN = "All counts are of one run, with {rounds} round(s). Earlier runs with more rounds reached every aim."
 OF_SEVERAL_RUNS = """The counts come from several runs of parts of the suite, each with its own number of rounds. A run of `make faults` writes all

@@ -2,9 +2,12 @@
 
 LIMITS = """\
 **What was tuned on what.** The grid tunes one number of each variant, its learning rate, on two dev seeds. All other settings are the same
-for all variants: steps, batch, candidates, ICT of the start, and the fine-tuning of the variants with a dense retriever at 1e-3. They were chosen on REALM's runs
-of seeds 0 to 24, and not for each variant. So the first rates of the grid lie around a rate that is good for REALM. A variant might gain from more steps or other settings that nobody tried. Two
-dev seeds may choose a rate that is not the best one.
+for all variants: steps, batch, candidates, ICT of the start, and the fine-tuning of the variants with a dense retriever at 1e-3. They were
+chosen on REALM's runs of seeds 0 to 24, and not for each variant. This has three consequences:
+
+- The first rates of the grid lie around a rate that is good for REALM.
+- A variant might gain from more steps or other settings that nobody tried.
+- Two dev seeds may choose a rate that is not the best one.
 
 **What was chosen so that an effect could show.** The world is made so that pre-training has something to learn:
 

@@ -107,18 +107,25 @@ retriever of the first one and has the same time. Minutes are of one core, for p
 ## Which loss, and why
 
 `marginal` was ahead of `distill` with a trained causal reader on every seed, and with a frozen one on two of three. A likely cause, which no run
-tested alone: `marginal` asks the retriever for what a block adds, given what the retriever already believes. `distill` pulls p(z|x) to the softmax of the mean
-log-likelihoods of a token over a temperature of 0.1, whatever the retriever believes. So it also pulls to blocks with which the reader guesses well
-without the fact, and a causal reader of this size gains from a random block too (next section). Temperature and length normalisation of `distill` have their
-defaults and were not tuned.
+tested alone:
+
+- `marginal` asks the retriever for what a block adds, given what the retriever already believes.
+- `distill` pulls p(z|x) to the softmax of the mean log-likelihoods of a token over a temperature of 0.1, whatever the retriever
+  believes. So it also pulls to blocks with which the reader guesses well without the fact. A causal reader of this size gains from a
+  random block too (next section).
+
+Temperature and length normalisation of `distill` have their defaults and were not tuned.
 
 A frozen causal reader did no worse than a trained one. It takes no gradient, so in the same time it makes 160 steps in place of 100.
 
 ## What a block is worth to each reader
 
-The table says by how much a block raises the log-probability of what is hidden, in nats for each of the reader's tokens. It was measured on
-held-out sentences, with the retriever at its start. A *positive* block is another block that holds what is hidden. A BERT reads the whole sentence with masks. A causal model reads it up to the span, so it has less to go by. The last column is
-the share of pairs in which a positive block is worth more than one that is not: what the retriever can learn.
+The table says by how much a block raises the log-probability of what is hidden, in nats for each of the reader's tokens. A *positive* block
+is another block that holds what is hidden. The last column is the share of pairs in which a positive block is worth more than one that is
+not: what the retriever can learn.
+
+It was measured on held-out sentences, with the retriever at its start. A BERT reads the whole sentence with masks. A causal model reads it
+up to the span, so it has less to go by.
 
 {reading}
 

