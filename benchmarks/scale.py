@@ -319,7 +319,7 @@ of Wikipedia. Without `--documents` the articles themselves are taken, and `--re
 
 - Each stage ran in a process of its own, with one thread. Seconds are CPU seconds with those of child processes, in the forecast too.
 - Memory is by how much the process grew at its peak beyond Python and PyTorch, without the pages of mapped files. The forecast counts \
-weights, activations and vectors alone: on a CPU `embed` and the training stages also keep compiled kernels, some for each length of input.
+weights, activations and vectors alone: the process of `embed` or of a training stage also loads the libraries of models, some 150 MiB, and keeps memory that was freed for later.
 - Files are those of the artifact, with the vectors that `build-index` links. The forecast of a training stage has its checkpoints.
 - `search` is one query, the best 8, in the index of the line above it.
 - The forecast comes from samples of 2 MB, which took less than a minute of CPU time.

@@ -18,7 +18,7 @@ from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import InputError
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.costs import Cost, Made, ShapeOf, WorkKind, cost_of
-from realmctl.forecast.machines import Machines
+from realmctl.forecast.machines import FAISS_RATE, Machines
 from realmctl.forecast.samples import Sample, sample_of
 from realmctl.forecast.sizes import Text
 from realmctl.log import say
@@ -33,6 +33,8 @@ TEXT_STAGES = ("chunk", "tag")
 MEASURED = ("chunk", "tag", "mlm-init", "condenser-init", "ict-init", "embed", "build-index", "pretrain")
 """Stages that the sample runs. The others train as fast as these: with a sample of the corpus, few questions have an answer
 in reach, so that `finetune` would skip most of its work."""
+MEASURED_INDEXES = ("exact", "hnsw", "int8")
+"""Types of index that the sample builds. Others may need more rows than it has, such as faiss to train; it has an exact index in their place."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +87,7 @@ class _Measurement:
             if planned.command in MEASURED and self.steps[planned.name].needs <= self.artifacts.keys():
                 self._measure(planned)
         rates = {kind: sum(w for w, _ in found) / sum(s for _, s in found) for kind, found in self.by_kind.items()}
+        rates = {"faiss": FAISS_RATE, **rates}
         machines = Machines("this machine", devices, refresh_devices, rates, self.own, self.startup)
         return Calibration(machines, self.texts)
 
@@ -101,10 +104,11 @@ class _Measurement:
         if sample is not None:
             text = Text(sample.nbytes, made.metrics["blocks"], made.metrics["mean_wordpieces"])
             self.texts[planned.name] = text.scaled(sample.corpus_bytes / sample.nbytes)
-        sampled = planned.with_settings(**{name: step.values.get(name) for name in ("steps",)})
+        sampled = planned.with_settings(**{name: step.values.get(name) for name in ("steps", "type")})
         cost = cost_of(sampled, self.sizes, text, self.shape_of)
         assert cost is not None
-        self._note(planned.name, cost, made, seconds, small)
+        if _measurable(planned):
+            self._note(planned.name, cost, made, seconds, small)
 
     def _note(self, name: str, cost: Cost, made: Artifact, seconds: float, small: _Start | None) -> None:
         work, working = cost.work, seconds
@@ -145,4 +149,11 @@ class _Measurement:
             values["warmup"] = 1
         if planned.command == "pretrain":
             values |= {"refresh": "never", "recall_questions": None}
+        if not _measurable(planned):
+            values |= {"type": "exact", "factory": None, "option": (), "shards": 1}
         return dataclasses.replace(step, values=values), sample
+
+
+def _measurable(planned: PlannedStage) -> bool:
+    """Whether a sample of this stage tells its rate."""
+    return planned.command != "build-index" or planned.settings["type"] in MEASURED_INDEXES

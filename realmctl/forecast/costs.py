@@ -1,7 +1,7 @@
 """What each stage computes, keeps in memory, writes and sends, from its settings and the sizes of what it reads.
 
 Work is counted in the unit that decides the stage's time: floating-point operations of `train` and `embed`, bytes of corpus of
-`chunk`, wordpieces of `tag`, and inserts of `hnsw`. Only matrix products and attention are counted; a backward pass is twice
+`chunk`, wordpieces of `tag`, inserts of an hnsw graph, products of a recall gate, and rows of faiss. Only matrix products and attention are counted; a backward pass is twice
 its forward pass.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from realmctl.forecast.chain import PlannedStage
@@ -21,9 +21,14 @@ from realmctl.forecast.sizes import (
     VectorsSize,
     language_model_shape,
 )
+from realmctl.index.faiss import SAMPLED_ROWS
+from realmctl.index.index_type import IndexType
+from realmctl.index.names import INDEX_TYPES
+from realmctl.index.settings import IndexSettings
+from realmctl.pipeline.fields import roles
 from realmctl.questions.questions import read_questions
 
-WorkKind = Literal["chunk", "tag", "train", "embed", "hnsw", "copy"]
+WorkKind = Literal["chunk", "tag", "train", "embed", "hnsw", "gate", "faiss", "copy"]
 BYTES_OF_A_TRAINED_WEIGHT = 16
 """float32: the weight, its gradient, and two moments of the optimizer."""
 CHECKPOINT_BYTES_OF_A_WEIGHT = 12
@@ -35,6 +40,8 @@ SENTENCE = 32
 """Wordpieces of a mean query with its two marks."""
 WRITTEN = 14
 """Tokens of a mean query that a language model writes."""
+FAISS_TRAINING = 8
+"""Rows that faiss adds in the time in which it trains on one. Of an inverted file with product quantization, docs/results/indexes.md."""
 BEGINNING = 280
 """Tokens of the examples in the prompt of `generate-queries`, which all blocks share."""
 
@@ -46,7 +53,7 @@ class Refreshed:
     Attributes:
         flops: Floating-point operations of the embedding.
         nbytes: Bytes of the index.
-        index: Name of the index that training begins with, and the cost of its build; None where it is not known.
+        index: Name of the index that training begins with, and the cost of building it again; None where it is not known.
     """
 
     flops: float
@@ -89,13 +96,14 @@ class Made:
     shapes: dict[str, EncoderShape] = field(default_factory=dict)
     vectors: dict[str, VectorsSize] = field(default_factory=dict)
     indexes: dict[str, Cost] = field(default_factory=dict)
+    """What an index costs in a refresh."""
 
 
 ShapeOf = Callable[[str | None], EncoderShape]
 
 
 def cost_of(stage: PlannedStage, made: Made, text: Text | None, shape_of: ShapeOf) -> Cost | None:
-    """Return the cost of a stage, and record in `made` what it makes. None for a stage whose cost is not known.
+    """Return the cost of a stage, and record in `made` what it makes. None for a stage, or a type of index, whose cost is not known.
 
     Args:
         stage: The stage.
@@ -233,21 +241,29 @@ def _embed(read: _Reading) -> Cost:
     return Cost("embed", text.blocks * shape.flops(text.length), weights=shape.weights, disk_bytes=vectors.nbytes)
 
 
-def _build_index(read: _Reading) -> Cost:
+def _build_index(read: _Reading) -> Cost | None:
+    """The vectors are linked from the embeddings, and mapped. What faiss has trained serves a refresh too."""
     vectors = read.made.vectors[read.stage.inputs["embeddings"]]
     read.keep(vectors=vectors)
-    if read.settings["type"] == "hnsw":
-        links = vectors.rows * (8 * read.settings["m"] + 8)
-        cost = Cost(
-            "hnsw",
-            vectors.rows * math.log2(max(2.0, vectors.rows)) * read.settings["ef_construction"],
-            held_bytes=vectors.nbytes + links,
-            disk_bytes=4 * vectors.rows * vectors.width + links,
-        )
-    else:
-        cost = Cost("copy", vectors.nbytes, held_bytes=vectors.nbytes)
-    read.made.indexes[read.stage.name] = cost
-    return cost
+    settings = IndexSettings(**{name: read.settings[name] for name in roles(IndexSettings)})
+    rows = vectors.rows
+    disk_bytes = INDEX_TYPES.load(settings.type, IndexType)().size(settings, int(rows), vectors.width)
+    trained = 0.0
+    match settings.type:
+        case "exact":
+            again = Cost("copy", vectors.nbytes)
+        case "hnsw":
+            inserts = rows * math.log2(max(2.0, rows)) * settings.ef_construction
+            again = Cost("hnsw", inserts, held_bytes=disk_bytes, disk_bytes=disk_bytes)
+        case "int8":
+            again = Cost("gate", settings.recall_sample * rows * vectors.width, disk_bytes=disk_bytes)
+        case "faiss":
+            trained = FAISS_TRAINING * min(rows, SAMPLED_ROWS)
+            again = Cost("faiss", rows, held_bytes=disk_bytes, disk_bytes=disk_bytes)
+        case _:
+            return None
+    read.made.indexes[read.stage.name] = again
+    return replace(again, work=again.work + trained)
 
 
 def _pretrain(read: _Reading) -> Cost:
@@ -310,7 +326,7 @@ def questions_of(settings: Mapping[str, Any]) -> int:
     return len(read_questions(settings["questions"])) if settings.get("questions") else NATURAL_QUESTIONS
 
 
-_COSTS: Mapping[str, Callable[[_Reading], Cost]] = {
+_COSTS: Mapping[str, Callable[[_Reading], Cost | None]] = {
     "chunk": _chunk,
     "tag": _tag,
     "mlm-init": _mlm,

@@ -16,6 +16,11 @@ CORES_OF_A_DEVICE = 12
 """Cores that come with each device. An assumption."""
 HNSW_RATE = 1.5e7
 """rows · log2(rows) · ef_construction that one core inserts in a second: 100,000 vectors of 128 numbers in 11 s."""
+GATE_RATE = 6.4e9
+"""Numbers of vectors that the recall gate of an int8 index compares in a second on one core, with exact search and with its own:
+1,000 queries and a million vectors of 128 numbers in 20 s (docs/results/indexes.md)."""
+FAISS_RATE = 3.7e4
+"""Rows that one core adds to an inverted file with product quantization in a second, with the gate (docs/results/indexes.md)."""
 READ_RATE = 35e6
 """Bytes of XML that the process that reads a .bz2 dump decompresses in a second."""
 COPY_RATE = 1e9
@@ -117,6 +122,8 @@ def named_devices(device: Device, devices: int, refresh_devices: int) -> Machine
         "chunk": TEXT_RATES["chunk"] * CORES_OF_A_DEVICE,
         "tag": TEXT_RATES["tag"] * CORES_OF_A_DEVICE,
         "hnsw": HNSW_RATE * CORES_OF_A_DEVICE,
+        "gate": GATE_RATE * CORES_OF_A_DEVICE,
+        "faiss": FAISS_RATE * CORES_OF_A_DEVICE,
         "copy": COPY_RATE,
     }
     return Machines(device.name, devices, refresh_devices, rates, memory_bytes=device.memory_bytes)

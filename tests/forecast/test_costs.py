@@ -1,5 +1,8 @@
 """Work by the formulas against the operations that PyTorch counts while the models run."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +11,17 @@ from transformers import AutoModelForCausalLM, BertConfig, BertForMaskedLM
 
 from realmctl.forecast.chain import PlannedStage, paper_chain
 from realmctl.forecast.costs import BEGINNING, WRITTEN, Made, cost_of, questions_of
-from realmctl.forecast.sizes import EncoderShape, Text, language_model_shape, text_of_blocks, text_of_bytes
+from realmctl.forecast.machines import FAISS_RATE, GATE_RATE, Machines
+from realmctl.forecast.sizes import (
+    EncoderShape,
+    Text,
+    VectorsSize,
+    language_model_shape,
+    text_of_blocks,
+    text_of_bytes,
+)
+from realmctl.index.build import build
+from realmctl.index.settings import IndexSettings
 from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.writing import PromptWriter
 from realmctl.pipeline.discovery import own_stages
@@ -51,6 +64,45 @@ def costs(**settings):
         changed = stage.with_settings(**settings) if name == "model" else stage
         found[name] = cost_of(changed, made, text_of_blocks(1000, 288), lambda _: SHAPE)
     return found
+
+
+def index_costs(rows, **settings):
+    """What an index of so many vectors of 128 numbers costs, and what it costs in a refresh."""
+    made = Made(vectors={"embeddings": VectorsSize(rows, 128)})
+    stage = chain()["index"].with_settings(**settings)
+    return cost_of(stage, made, None, lambda _: SHAPE), made.indexes.get("index")
+
+
+@pytest.mark.parametrize("settings", [{"type": "exact"}, {"type": "hnsw", "m": 8}, {"type": "int8"}])
+def test_an_index_leaves_on_disk_what_its_files_have(settings, tmp_path):
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).normal(size=(2000, 128)).astype(np.float32))
+    build(tmp_path, IndexSettings(**settings, min_recall=0.0, recall_sample=10))
+    beside = sum(file.stat().st_size for file in tmp_path.iterdir() if file.name != "vectors.npy")
+    cost, _ = index_costs(2000, **settings)
+    assert cost.disk_bytes == pytest.approx(beside, rel=0.05, abs=10_000)
+
+
+def test_int8_costs_its_recall_gate_and_faiss_its_training_but_in_a_refresh():
+    assert index_costs(2000, type="int8")[0].work == 2 * index_costs(1000, type="int8")[0].work
+    assert index_costs(1000, type="int8", recall_sample=10)[0].work == index_costs(1000, type="int8")[0].work / 100
+    pytest.importorskip("faiss")
+    small, large = (index_costs(rows, type="faiss", factory="IVF4096,PQ64") for rows in (1e6, 1e7))
+    assert large[1].work == 10 * small[1].work and large[0].disk_bytes == 10 * small[0].disk_bytes
+    assert small[0].work - small[1].work == large[0].work - large[1].work > 0
+
+
+def test_the_table_of_rates_tells_the_builds_that_were_measured():
+    """docs/results/indexes.json: CPU seconds of one core."""
+    pytest.importorskip("faiss")
+    one_core = Machines("a core", 1, 0, {"gate": GATE_RATE, "faiss": FAISS_RATE})
+    records = json.loads((Path(__file__).parents[2] / "docs" / "results" / "indexes.json").read_text())
+    large = [each for each in records if each["rows"] >= 1e6 and each["part"] in ("build", "refresh")]
+    measured = {(each["rows"], each["type"], each["part"]): each["found"]["cpu_s"] for each in large}
+    for (rows, kind, part), seconds in measured.items():
+        if kind in ("int8", "faiss"):
+            costs_of = index_costs(rows, type=kind, factory="IVF4096,PQ64" if kind == "faiss" else None)
+            forecast = one_core.seconds("index", costs_of[part == "refresh"])
+            assert forecast == pytest.approx(seconds, rel=0.35), (rows, kind, part)
 
 
 def test_every_stage_of_the_papers_has_a_cost():

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.forecast.costs import FAISS_TRAINING
+from realmctl.forecast.machines import FAISS_RATE
+
 PIPELINE = """
 workspace: w
 stages:
@@ -71,6 +74,16 @@ def test_a_measurement_here_forecasts_the_run(realmctl, pipeline):
         if row["flops"]:
             assert row["seconds"] == pytest.approx(made[row["name"]]["seconds"], rel=4), row["name"]
     assert {path.name for path in Path().iterdir()} == {"corpus.jsonl", "p.yaml", "w"}, "a plan writes nothing"
+
+
+@pytest.mark.slow
+def test_an_index_that_a_sample_cannot_train_is_forecast_by_the_table(realmctl, pipeline):
+    pytest.importorskip("faiss")
+    Path(pipeline).write_text(PIPELINE.replace("type: exact", "type: faiss, factory: 'IVF4096,PQ16'"))
+    (plan,) = planned(realmctl, pipeline, "--calibrate")
+    seconds = {row["name"]: row["seconds"] for row in plan["stages"]}
+    rows = plan["blocks"]["blocks"]
+    assert seconds["index"] == pytest.approx((1 + FAISS_TRAINING) * rows / FAISS_RATE) and seconds["model"] > 0
 
 
 @pytest.mark.parametrize(
