@@ -116,7 +116,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pipeline.values.LARGEST_INT": ("", "a seed"),
         "pipeline.fields.MOST": ("", "a whole number of an option that says no limit"),
         "pipeline.fields.MOST_WORKERS": ("", "processes or threads that one command starts"),
-        "training.settings.LARGEST_BATCH": ("", "examples of a training step"),
+        "training.settings.base.LARGEST_BATCH": ("", "examples of a training step"),
     },
     "`realmctl serve`": {
         "serve.web.connections.MOST_CONNECTIONS_TO_ACCEPT": ("", "connections that wait to be accepted"),
@@ -131,7 +131,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 OTHERS = {
-    "training.settings.LARGEST_RATE": "the range of learning rates, which the options say",
+    "training.settings.base.LARGEST_RATE": "the range of learning rates, which the options say",
     "questions.questions.MAX_SUSPECT_SHARE": "the share of answers that look like patterns, above which a warning asks",
     "training.data.reading_practice.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
     "corpus.corpus.MAX_WORDPIECES": "the default length of blocks",

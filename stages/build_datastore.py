@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.pipeline import Stage
-from realmctl.training.settings import DatastoreSettings
+from realmctl.training.settings.language_model import DatastoreSettings
 
 
 class BuildDatastore(DatastoreSettings, Stage):

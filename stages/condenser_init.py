@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
-from realmctl.training.settings import CondenserSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.encoder import CondenserSettings
 
 
 class CondenserInit(CondenserSettings, TrainingStage):

@@ -10,7 +10,7 @@ from realmctl.artifacts import Writer, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Stage
 from realmctl.retrieval.names import option_of_bm25
-from realmctl.training.settings import EvalClozeSettings
+from realmctl.training.settings.cloze import EvalClozeSettings
 
 
 class EvalCloze(EvalClozeSettings, Stage):

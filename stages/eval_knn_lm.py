@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary
 from realmctl.pipeline import Stage
-from realmctl.training.settings import KnnSettings
+from realmctl.training.settings.language_model import KnnSettings
 
 
 class EvalKnnLm(KnnSettings, Stage):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.pipeline import Stage
-from realmctl.training.settings import UtilitySettings
+from realmctl.training.settings.pretrain import UtilitySettings
 
 
 class EvalUtility(UtilitySettings, Stage):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
 from realmctl.retrieval.names import NO_RETRIEVAL
-from realmctl.training.settings import FinetuneSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.finetune import FinetuneSettings
 
 
 class Finetune(FinetuneSettings, TrainingStage):

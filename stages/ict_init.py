@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.pipeline import flag_of
-from realmctl.training.settings import IctSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.retriever import IctSettings
 
 
 class IctInit(IctSettings, TrainingStage):

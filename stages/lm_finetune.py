@@ -7,7 +7,8 @@ from pathlib import Path
 
 from realmctl.artifacts import Writer, version_numbers
 from realmctl.errors import ConfigError
-from realmctl.training.settings import LmFinetuneSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.language_model import LmFinetuneSettings
 
 
 class LmFinetune(LmFinetuneSettings, TrainingStage):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_same_vocabulary
-from realmctl.training.settings import LmInitSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.language_model import LmInitSettings
 
 
 class LmInit(LmInitSettings, TrainingStage):

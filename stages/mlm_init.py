@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
-from realmctl.training.settings import MlmSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.encoder import MlmSettings
 
 
 class MlmInit(MlmSettings, TrainingStage):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
-from realmctl.training.settings import PretrainSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.pretrain import PretrainSettings
 
 
 class Pretrain(PretrainSettings, TrainingStage):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
-from realmctl.training.settings import RetroMaeSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.encoder import RetroMaeSettings
 
 
 class RetromaeInit(RetroMaeSettings, TrainingStage):

@@ -213,7 +213,7 @@ def ours_whole(precision: str, folder: Path) -> Work:
     from realmctl.models.span_head import SpanReader
     from realmctl.questions.questions import read_questions
     from realmctl.training.objectives.finetune import FinetuneObjective
-    from realmctl.training.settings import FinetuneSettings
+    from realmctl.training.settings.finetune import FinetuneSettings
     from realmctl.training.starts.answering import starting_searcher
 
     asked = read_questions(folder / "questions.jsonl")

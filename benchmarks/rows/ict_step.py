@@ -44,7 +44,7 @@ def ours(precision: str, micro_batch: int, folder: Path) -> Work:
     from realmctl.models.retriever import Retriever
     from realmctl.tokens.tokenizer import Tokenizer
     from realmctl.training.objectives.in_batch import Example, InBatchContrast
-    from realmctl.training.settings import ContrastSettings
+    from realmctl.training.settings.retriever import ContrastSettings
 
     artifact = open_artifact(folder / "retriever")
     retriever, tokenizer = Retriever.load(artifact.path, dropout=0.0).train(), Tokenizer.load(artifact.path)

@@ -68,7 +68,8 @@ def start(kind: str, folder: Path) -> tuple[Any, Any]:
     from realmctl.training.objectives.condenser import CondenserObjective
     from realmctl.training.objectives.in_batch import Example, InBatchContrast
     from realmctl.training.objectives.retromae import RetroMaeObjective
-    from realmctl.training.settings import CondenserSettings, RetroMaeSettings, SpiderSettings
+    from realmctl.training.settings.encoder import CondenserSettings, RetroMaeSettings
+    from realmctl.training.settings.retriever import SpiderSettings
 
     blocks = open_artifact(folder / "blocks")
     size, rows = json.loads((folder / "size.json").read_text())

@@ -22,7 +22,8 @@ from realmctl.log import progress, say
 from realmctl.models.precision import autocast, pick_device
 from realmctl.training import data_parallel
 from realmctl.training.objective import Objective, Part
-from realmctl.training.settings import ClozeSettings, TrainSettings
+from realmctl.training.settings.base import TrainSettings
+from realmctl.training.settings.cloze import ClozeSettings
 
 TIMED, ENOUGH_SECONDS = 3, 5.0
 """Steps that are timed, after one that is slower than the others; fewer where they take this long together."""

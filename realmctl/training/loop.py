@@ -37,7 +37,7 @@ from realmctl.training.monitoring.loss_watch import LossWatch
 from realmctl.training.monitoring.tracking import check_tracker, tracker_of
 from realmctl.training.monitoring.trial import Trial
 from realmctl.training.objective import Objective, Part, StepSums
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 
 WINDOW = 50
 """Number of last steps whose metrics are averaged, for the manifest and for a stop by accuracy."""

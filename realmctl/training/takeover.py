@@ -14,7 +14,7 @@ from realmctl.artifacts.unfinished import partial_folders, read_recipe, write_re
 from realmctl.log import say
 from realmctl.training.checkpoint import remove_later
 from realmctl.training.evaluation.best_weights import FOLDER, best_step
-from realmctl.training.settings import changes_of
+from realmctl.training.settings.base import changes_of
 
 THEN_LR = "then_lr"
 

@@ -17,7 +17,7 @@ from realmctl.forecast.costs import Made, cost_of
 from realmctl.forecast.machines import DEVICES, Device
 from realmctl.forecast.sizes import EncoderShape, Text, VectorsSize
 from realmctl.pipeline import Stage, roles
-from realmctl.training.settings import TrainingStage
+from realmctl.training.settings.base import TrainingStage
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from transformers import BertConfig, BertForMaskedLM
 from realmctl.errors import InputError
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups, layer_lr_multipliers
 from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 
 
 def test_three_steps_are_the_recurrences_by_hand() -> None:

@@ -25,7 +25,7 @@ from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens.frame import Frame
 from realmctl.training.objectives.finetune import FinetuneObjective
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 
 Numbers = dict[str, Tensor]

@@ -13,7 +13,7 @@ from realmctl.pipeline import hints, roles
 from realmctl.pipeline.pipeline_file import read
 from realmctl.pipeline.presets import PRESETS, names_for, settings_of
 from realmctl.pipeline.values import typed
-from realmctl.training.settings import TrainingStage, TrainSettings
+from realmctl.training.settings.base import TrainingStage, TrainSettings
 from tests.fixtures.chain import finetune
 
 TABLE = {  # preset: batch, peak rate, warm-up, steps

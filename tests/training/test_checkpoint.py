@@ -13,7 +13,7 @@ from realmctl.errors import ResourceError
 from realmctl.training import checkpoint
 from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.loop import train
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 from tests.faults.counting import count, rounds
 from tests.training.test_loop import Parabola, lines, writer
 

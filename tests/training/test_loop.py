@@ -13,7 +13,7 @@ from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityErro
 from realmctl.models.optimizer import bert_lr
 from realmctl.training.loop import seed_of, train, trained_weights
 from realmctl.training.objective import SelfContained, StepSums
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 
 
 class Parabola(SelfContained):

@@ -10,7 +10,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.objectives.in_batch import Example, InBatchContrast
-from realmctl.training.settings import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverSettings
 
 
 class TitleObjective(InBatchContrast):

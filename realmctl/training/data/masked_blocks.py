@@ -18,7 +18,7 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings import GroupBy
+from realmctl.training.settings.start import GroupBy
 
 
 class PlainBlocks:

@@ -15,7 +15,7 @@ from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
 from realmctl.training.evaluation.best_weights import BestWeights
 from realmctl.training.objective import Around, Objective, Part
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 
 
 class Reading(Objective[Part], Protocol[Part]):

@@ -21,7 +21,7 @@ from realmctl.training.evaluation.cloze_recall import (
     ranks_of,
     recall,
 )
-from realmctl.training.settings import EvalClozeSettings
+from realmctl.training.settings.cloze import EvalClozeSettings
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.5, 5.0, 10.0)
 """Weights of BM25 that are tried. 0 is dense search alone."""

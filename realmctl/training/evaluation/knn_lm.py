@@ -41,7 +41,7 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.settings import DatastoreSettings, KnnSettings
+from realmctl.training.settings.language_model import DatastoreSettings, KnnSettings
 from realmctl.training.starts.encoder import masked_lm_with_head
 
 WORDPIECES, UIDS = "wordpieces.npy", "uids.npy"

@@ -31,7 +31,7 @@ from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassag
 from realmctl.training.loop import train, trained_weights
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
 from realmctl.training.objective import Around, Objective, Part
-from realmctl.training.settings import ClozeSettings
+from realmctl.training.settings.cloze import ClozeSettings
 
 
 def _told(name: str, won: Gain) -> dict[str, float]:

@@ -24,7 +24,7 @@ from realmctl.training.monitoring.positive_blocks import PositiveBlocks, positiv
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings import PretrainSettings, UtilitySettings
+from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
 
 KINDS = ("own", "told", "random")
 """own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores

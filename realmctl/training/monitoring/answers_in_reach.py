@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from realmctl.log import warn
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 
 QUESTIONS = 64
 """Number of questions after which the shares are judged."""

@@ -31,7 +31,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.answering import starting_masked_lm
 
 

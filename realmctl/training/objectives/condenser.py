@@ -36,7 +36,7 @@ from realmctl.training.data_parallel import all_gather
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.settings import CondenserSettings
+from realmctl.training.settings.encoder import CondenserSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
 

@@ -48,7 +48,7 @@ from realmctl.training.loop import train, trained_weights
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.closed_book import train_closed_book
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.answering import starting_searcher, starting_span_reader
 
 MOST_HARD_EM = 0.8

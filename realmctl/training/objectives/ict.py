@@ -15,7 +15,7 @@ from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import ThinnedDataOrder
 from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
-from realmctl.training.settings import IctSettings
+from realmctl.training.settings.retriever import IctSettings
 
 CROP_SHARES = (0.1, 0.5)
 """Least and largest share of a block in a crop (public code facebookresearch/contriever, ratio_min and ratio_max)."""

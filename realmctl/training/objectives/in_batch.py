@@ -32,7 +32,7 @@ from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.momentum_queue import MomentumQueue
-from realmctl.training.settings import ContrastSettings, RetrieverSettings
+from realmctl.training.settings.retriever import ContrastSettings, RetrieverSettings
 from realmctl.training.starts.retriever import starting_retriever
 
 

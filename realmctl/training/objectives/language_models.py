@@ -43,7 +43,8 @@ from realmctl.training.data.order import DataOrder
 from realmctl.training.data.reading_practice import RANDOM_BLOCK, partners
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.settings import LmFinetuneSettings, LmInitSettings, TrainSettings
+from realmctl.training.settings.base import TrainSettings
+from realmctl.training.settings.language_model import LmFinetuneSettings, LmInitSettings
 
 Pair = tuple[TokenSequence, TokenSequence]
 """Tokens of a source and of a target."""

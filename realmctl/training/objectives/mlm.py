@@ -36,7 +36,7 @@ from realmctl.training.data.order import DataOrder
 from realmctl.training.data.reading_practice import PARTNERS, Curriculum, ReadingPractice, partners
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.settings import MlmSettings
+from realmctl.training.settings.encoder import MlmSettings
 from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import SCRATCH, Head, starting_bert
 

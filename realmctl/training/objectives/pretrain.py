@@ -63,7 +63,7 @@ from realmctl.training.readers.language_model import LanguageModelReader
 from realmctl.training.readers.masked import MaskedReader
 from realmctl.training.readers.reader import PretrainReader
 from realmctl.training.refresh.index_in_use import IndexInUse, publish_retriever_and_index, refreshed_index
-from realmctl.training.settings import PretrainSettings
+from realmctl.training.settings.pretrain import PretrainSettings
 
 
 def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMaskin
 from realmctl.training.data.order import DataOrder
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.settings import RetroMaeSettings
+from realmctl.training.settings.encoder import RetroMaeSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
 DECODER_SETS = 256

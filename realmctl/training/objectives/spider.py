@@ -24,7 +24,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.data.recurring_spans import LONGEST, SpanPlaces, WordTable, recurring_spans
 from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
-from realmctl.training.settings import SpiderSettings
+from realmctl.training.settings.retriever import SpiderSettings
 
 T = TypeVar("T")
 SHORTEST_WINDOW = 5

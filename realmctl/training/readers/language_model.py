@@ -28,7 +28,7 @@ from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.passages import Passages
 from realmctl.training.objective import Sums
 from realmctl.training.readers.reader import PretrainReader
-from realmctl.training.settings import PretrainSettings
+from realmctl.training.settings.pretrain import PretrainSettings
 
 
 class LanguageModelReader(PretrainReader):

@@ -21,7 +21,7 @@ from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.training.readers.reader import PretrainReader
-from realmctl.training.settings import PretrainSettings
+from realmctl.training.settings.pretrain import PretrainSettings
 from realmctl.training.starts.encoder import starting_bert
 
 

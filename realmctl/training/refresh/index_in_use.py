@@ -26,7 +26,7 @@ from realmctl.training import data_parallel
 from realmctl.training.index_shards import open_own_shard
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
 from realmctl.training.refresh.kinds import Refresh, refresh_of
-from realmctl.training.settings import RefreshSettings
+from realmctl.training.settings.pretrain import RefreshSettings
 
 WAIT_SECONDS = 0.05
 

@@ -21,7 +21,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, RayEmbedder, embed_corpus
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.refresh.protocol import RefreshRequest
-from realmctl.training.settings import RefreshSettings
+from realmctl.training.settings.pretrain import RefreshSettings
 
 
 def request_of(settings: RefreshSettings) -> RefreshRequest:

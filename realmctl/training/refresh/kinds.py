@@ -20,7 +20,7 @@ from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.drift import DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
 from realmctl.training.refresh.protocol import LOG, RefreshFolder
-from realmctl.training.settings import RefreshSettings
+from realmctl.training.settings.pretrain import RefreshSettings
 
 
 def refresh_of(settings: RefreshSettings, out: Writer, search_with_snapshots: bool = False) -> Refresh | None:

@@ -12,7 +12,7 @@ from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.names import NO_RETRIEVAL
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs, searcher_type
 from realmctl.training.index_shards import open_own_shard
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import Head, starting_bert
 
 

@@ -28,7 +28,8 @@ from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.trial import Trial
-from realmctl.training.settings import MlmSettings, RetrieverSettings, WarmEncoderSettings
+from realmctl.training.settings.encoder import MlmSettings, WarmEncoderSettings
+from realmctl.training.settings.retriever import RetrieverSettings
 
 PCA_BLOCKS = 16_384
 """PCA is fitted to the pooled vectors of all blocks, or of a random sample of this size where there are more."""

@@ -17,7 +17,7 @@ from realmctl.models.families.known import family_of
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings import WarmEncoderSettings
+from realmctl.training.settings.encoder import WarmEncoderSettings
 from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import starting_bert
 from realmctl.training.starts.retriever import whole_retriever

@@ -9,7 +9,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverSettings
 from realmctl.training.starts.closed_form import start_with_pca
 from realmctl.training.starts.encoder import starting_bert
 

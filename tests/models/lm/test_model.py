@@ -10,7 +10,7 @@ import torch
 from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.prompts import answer_ids, prompt_ids
 from realmctl.training.objectives.language_models import LanguageModelObjective
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 from tests.fixtures.language_models import make_gpt2, make_t5
 
 MAKERS = {"t5": make_t5, "gpt2": make_gpt2}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from tests.fixtures.chain import finetune
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from realmctl.errors import ConfigError, QualityError
 from realmctl.training.monitoring.loss_watch import LossWatch
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 from stages.mlm_init import MlmInit
 from tests.faults.counting import count
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from realmctl.training.loop import train
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 from tests.training.monitoring.test_tracking import Breaks
 from tests.training.test_loop import Parabola, lines, writer
 

@@ -14,7 +14,7 @@ import pytest
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.training.loop import train
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 from tests.training.test_loop import Parabola, lines, writer
 
 pytest.importorskip("tensorboard")

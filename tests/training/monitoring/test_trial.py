@@ -9,7 +9,7 @@ import pytest
 from realmctl.pipeline import planning
 from realmctl.training.loop import train
 from realmctl.training.monitoring import trial
-from realmctl.training.settings import TrainSettings
+from realmctl.training.settings.base import TrainSettings
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import finetune, pretrain
 from tests.training.test_loop import Parabola, writer

@@ -26,7 +26,7 @@ from realmctl.training import data_parallel
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.objectives.condenser import CondenserObjective
-from realmctl.training.settings import CondenserSettings
+from realmctl.training.settings.encoder import CondenserSettings
 
 
 def objective(

@@ -12,7 +12,7 @@ from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.closed_book import ClosedBookObjective
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline, metrics_of

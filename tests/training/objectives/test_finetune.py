@@ -15,7 +15,7 @@ from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import Question
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.training.objectives.finetune import FinetuneObjective
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 

@@ -9,7 +9,7 @@ from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.training.objectives.finetune import FinetuneObjective
-from realmctl.training.settings import FinetuneSettings
+from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import baseline, metrics_of
 

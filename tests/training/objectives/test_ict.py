@@ -20,7 +20,8 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.loop import train
 from realmctl.training.objectives.ict import CroppingObjective, InverseClozeObjective
-from realmctl.training.settings import IctSettings, TrainSettings
+from realmctl.training.settings.base import TrainSettings
+from realmctl.training.settings.retriever import IctSettings
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of

@@ -18,7 +18,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
-from realmctl.training.settings import DprSettings
+from realmctl.training.settings.retriever import DprSettings
 from stages.dpr_finetune import DprFinetune
 from tests.fixtures.chain import TOWNS, metrics_of
 from tests.fixtures.retriever import fresh_retriever, make_retriever

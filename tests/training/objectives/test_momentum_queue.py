@@ -13,7 +13,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.ict import CroppingObjective
 from realmctl.training.objectives.momentum_queue import MomentumQueue
-from realmctl.training.settings import IctSettings
+from realmctl.training.settings.retriever import IctSettings
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, metrics_of
 from tests.fixtures.retriever import fresh_retriever

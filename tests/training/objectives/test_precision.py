@@ -11,7 +11,7 @@ from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.training.evaluation.utility import measure_utility
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings import PretrainSettings
+from realmctl.training.settings.pretrain import PretrainSettings
 
 
 @pytest.fixture(params=["fp32", "bf16"])

@@ -15,7 +15,7 @@ from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.spans.query import hide
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings import PretrainSettings
+from realmctl.training.settings.pretrain import PretrainSettings
 from tests.fixtures.retriever import make_retriever
 
 

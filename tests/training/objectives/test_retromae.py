@@ -16,7 +16,7 @@ from realmctl.models.retromae import RetroMae, bag_of_words_loss
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.objectives.retromae import RetroMaeObjective
-from realmctl.training.settings import RetroMaeSettings
+from realmctl.training.settings.encoder import RetroMaeSettings
 from realmctl.training.starts.masked_lm import starting_masked_lm
 from stages.ict_init import IctInit
 from stages.retromae_init import RetromaeInit

@@ -18,7 +18,7 @@ from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.objectives import in_batch
 from realmctl.training.objectives.spider import DRAWS, SHORTEST_WINDOW, SpiderObjective
-from realmctl.training.settings import SpiderSettings
+from realmctl.training.settings.retriever import SpiderSettings
 from stages.chunk import Chunk
 from stages.spider_init import SpiderInit
 from tests.fixtures.blocks import make_blocks

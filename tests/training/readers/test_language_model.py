@@ -15,7 +15,7 @@ from realmctl.retrieval.search.candidates import NULL
 from realmctl.training.checkpoint import module_tensors
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings import PretrainSettings
+from realmctl.training.settings.pretrain import PretrainSettings
 from tests.fixtures.chain import finetune, metrics_of, pretrain
 from tests.fixtures.language_models import byte_tokenizer, make_gpt2, make_t5
 

@@ -20,7 +20,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.pipeline import planning
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverSettings
 from realmctl.training.starts import closed_form
 from realmctl.training.starts.closed_form import start_with_pca
 from stages.embed import Embed

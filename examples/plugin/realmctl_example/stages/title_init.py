@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
-from realmctl.training.settings import RetrieverSettings, TrainingStage
+from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.retriever import RetrieverSettings
 
 
 class TitleInit(RetrieverSettings, TrainingStage):

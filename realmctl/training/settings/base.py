@@ -1,0 +1,135 @@
+"""What all trainings have: steps, rates, batches, precision, checkpoints, trackers and alarms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal, get_args
+
+from realmctl.artifacts import Artifact, Origin
+from realmctl.errors import ConfigError
+from realmctl.execution import processes
+from realmctl.pipeline import Exchange, Settings, Stage, check_device, help_texts, runtime, setting
+from realmctl.pipeline.values import LARGEST_INT
+from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
+
+LARGEST_BATCH = 2**17
+"""Most examples of a step. Each process draws all of them, and holds the gradients of its own."""
+
+LARGEST_RATE = 1e6
+"""Largest learning rate. Steps far above it leave float32 at once."""
+
+
+def changes_of(then_lr: Sequence[str]) -> dict[int, float]:
+    """Return {step: rate} of `STEP=RATE` entries. Raises ValueError for what is none."""
+    return {int(step): float(rate) for step, rate in (each.split("=") for each in then_lr)}
+
+
+def check_then_lr(flag: str, values: Sequence[str]) -> None:
+    """Check the form of `STEP=RATE` entries. Raises ConfigError."""
+    for value in values:
+        try:
+            [(step, rate)] = changes_of([value]).items()
+        except ValueError:
+            step, rate = -1, 0.0
+        if step < 0 or not 0 < rate <= LARGEST_RATE:
+            raise ConfigError(
+                f"{flag} {value!r} is not STEP=RATE, such as 500=1e-5, with a rate above 0 and at most {LARGEST_RATE:g}."
+            )
+
+
+def check_loss_alarms(flag: str, names: Sequence[str]) -> None:
+    """Check that alarms concern the loss, as those of every training do. Raises ConfigError."""
+    if others := sorted(set(names) - set(get_args(LossAlarm))):
+        raise ConfigError(
+            f"{flag} {others[0]}: only pretrain has this alarm. Here are {', '.join(get_args(LossAlarm))}."
+        )
+
+
+TRACKERS = re.compile(r"tensorboard:.+|(trackio|wandb|mlflow)(:.+)?")
+
+
+def check_track(flag: str, value: str) -> None:
+    """Check the spelling of a tracker. Raises ConfigError."""
+    if not TRACKERS.fullmatch(value):
+        raise ConfigError(f"{flag} {value!r} is not tensorboard:FOLDER, trackio:PROJECT, wandb:PROJECT or mlflow:URI.")
+
+
+class TrainSettings(Settings):
+    """What all trainings have."""
+
+    steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
+    batch_size: int = setting("Examples per step.", default=128, at_least=1, at_most=LARGEST_BATCH)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
+    then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
+    seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
+    track: str | None = runtime(help_texts.TRACK, default=None, check=check_track)
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time after which training ends; None for no limit."""
+        return None
+
+    @property
+    def at_once(self) -> int:
+        """Examples of a micro-batch."""
+        return self.micro_batch or self.batch_size
+
+    @property
+    def warmup_steps(self) -> int:
+        """Steps of linear warm-up: `warmup`, or a tenth of the steps, 10,000 at most as in BERT."""
+        return min(10_000, self.steps // 10) if self.warmup is None else self.warmup
+
+    def lr_at(self, step: int) -> float:
+        """The peak learning rate that counts at a step, counted from 0: `lr`, or the last of `then_lr` that has begun."""
+        begun = {start: rate for start, rate in changes_of(self.then_lr).items() if start <= step}
+        return begun[max(begun)] if begun else self.lr
+
+    @property
+    def peak_lr(self) -> float:
+        """The highest learning rate that a step has: warm-up that is long beside the steps never reaches `lr`."""
+        steps, warmup = self.steps, self.warmup_steps
+        if warmup >= steps:
+            return self.lr * (steps - 1) / max(1, warmup)
+        return self.lr * max((warmup - 1) / max(1, warmup), 1 - warmup / steps)
+
+
+class TrainingStage(TrainSettings, Stage, abstract=True):
+    """Base of the stages that train: they can be resumed, torchrun may start them, and `--dry-run` can try them."""
+
+    resumable = True
+    parallel = True
+
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
+
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
+    def unfinished(self, out: Path, origin: Origin) -> Path | None:
+        from realmctl.training.takeover import taken_over
+
+        return (taken_over(out, origin) if self.then_lr else None) or super().unfinished(out, origin)
+
+    def _made(self, out: Path, origin: Origin) -> Artifact:
+        if self.then_lr and processes.is_first():
+            from realmctl.training.takeover import take_over
+
+            take_over(out, origin)
+        return super()._made(out, origin)
+
+    def estimate(self) -> dict[str, float]:
+        return {"peak_lr": self.peak_lr} if self.steps else {}

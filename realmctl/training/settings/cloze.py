@@ -1,0 +1,124 @@
+"""Cloze recall: of a training that is measured by it, and of `eval-cloze`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
+from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting
+from realmctl.retrieval.names import Bm25Tokens, Fusion
+from realmctl.training.monitoring.alarms import AlarmName
+from realmctl.training.settings.base import TrainSettings, check_loss_alarms
+
+
+def check_cloze_alarms(flag: str, names: Sequence[str]) -> None:
+    """Check that alarms concern the loss or cloze recall. Raises ConfigError."""
+    check_loss_alarms(flag, [name for name in names if name != "cloze_lost"])
+
+
+class ClozeSettings(TrainSettings):
+    """The training of a retriever, which may end after some minutes, and may be measured on sentences that were cut out of their blocks."""
+
+    minutes: float | None = setting(
+        "Minutes of training, its measurements included. A few steps are timed first, and as many are taken as fit, at most --steps; the "
+        "result is that of --steps with this number. Default: no limit.",
+        default=None,
+        above=0,
+        at_most=1e6,
+    )
+    cloze_recall: int = setting(
+        "Sentences that are cut out of their blocks; each must find its block, which needs no labels. The share that does is logged at the "
+        "start, every so often and at the end. 0: none.",
+        default=0,
+        at_least=0,
+    )
+    cloze_blocks: int = setting(
+        "Blocks among which these sentences search, drawn at random; the blocks that they were cut out of are among them. 0: all blocks, "
+        "which are then embedded at each measurement.",
+        default=1000,
+        at_least=0,
+    )
+    cloze_every: int | None = setting(
+        "Steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
+        default=None,
+        at_least=1,
+    )
+    cloze_patience: int = setting(
+        "Stop after this number of measurements in a row without a better cloze recall. 0: take all steps.",
+        default=0,
+        at_least=0,
+    )
+    cloze_titles: int = setting(
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain then "
+        "keeps weights only if titles show a gain over the start too. 0: none.",
+        default=0,
+        at_least=0,
+    )
+    keep: Literal["last", "best", "gain"] = setting(
+        "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
+        "gain over it is shown.",
+        default="last",
+    )
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        asked = {
+            "--keep": self.keep != "last" and self.keep,
+            "--cloze-patience": self.cloze_patience,
+            "--cloze-titles": self.cloze_titles,
+        }
+        if not self.cloze_recall and any(asked.values()):
+            flag = next(f"{name} {value}" for name, value in asked.items() if value)
+            raise ConfigError(f"{flag} needs --cloze-recall N, such as 400, which says what is better.")
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.minutes is None else 60 * self.minutes
+
+    @property
+    def measured_every(self) -> int:
+        """Steps between two measurements: `cloze_every`, or as many as make five of a run."""
+        return self.cloze_every or -(-self.steps // 5)
+
+
+class EvalClozeSettings(Settings):
+    """Measuring cloze recall."""
+
+    blocks: Artifact = reads("blocks", help="Blocks that sentences are cut out of, and that they look for.")
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever to measure.",
+        unused_when=lambda given: given.get("method") == "bm25",
+        default=None,
+    )
+    baseline: Artifact | None = reads(
+        "retriever", help="Retriever to compare with, such as the start of training.", explicit_only=True, default=None
+    )
+    method: Literal["dense", "bm25", "hybrid"] = setting(
+        "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",
+        default="dense",
+    )
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
+    sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
+    query_wordpieces: int = setting(
+        "Longest query: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "
+        "short queries alone. 0: whole sentences.",
+        default=0,
+        at_least=0,
+    )
+    titles: int = setting(
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
+        default=0,
+        at_least=0,
+    )
+    among: int = setting(
+        "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")

@@ -1,0 +1,160 @@
+"""Trainings of an encoder: `mlm-init`, `condenser-init` and `retromae-init`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings
+from realmctl.training.settings.cloze import ClozeSettings
+from realmctl.training.settings.start import DocumentSettings, WarmStartSettings, other_start
+
+
+class MlmSettings(TrainSettings):
+    """Masked language modelling, on blocks or as copy pre-training."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    spans: Artifact | None = reads(
+        "spans",
+        help="Tagged sentences for copy pre-training. Default: train on blocks alone.",
+        explicit_only=True,
+        default=None,
+    )
+    bert: str = source(
+        "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
+        default="scratch:tiny",
+        literals=("scratch:",),
+        hub=True,
+    )
+    head_init: Literal["random", "ridge"] = setting(
+        "Masked-language-model head at the start. random: random numbers where the BERT has no head. ridge: fitted to the states "
+        "of visible wordpieces, in place of any head that the BERT has.",
+        default="random",
+    )
+    steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000, at_least=0)
+    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    stop_at_accuracy: float | None = setting(
+        "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
+        "most. Default: take all steps.",
+        default=None,
+        above=0,
+        at_most=1,
+    )
+    mask_rate: float = setting(
+        "Share of the wordpieces that are hidden, without --spans.", default=0.15, above=0, below=1
+    )
+    practice: Literal["steady", "curriculum"] = setting(
+        "Kind of copy pre-training with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
+        "first, then noisy copies, other blocks, random blocks and null documents.",
+        default="steady",
+    )
+    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, at_least=8)
+    length: int = setting(
+        "Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
+        "BERT's own, and 0.1 from scratch. Copy pre-training of a few hundred steps learns faster with 0.",
+        default=None,
+        at_least=0,
+        below=1,
+    )
+
+
+class WarmEncoderSettings(ClozeSettings, WarmStartSettings):
+    """A warm start whose training predicts masked wordpieces of windows of blocks."""
+
+    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    length: int = setting(
+        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
+
+    @property
+    def warmup_steps(self) -> int:
+        return self.steps // 10 if self.warmup is None else self.warmup
+
+
+class CondenserSettings(DocumentSettings, WarmEncoderSettings):
+    """Condenser, or coCondenser with `contrastive`."""
+
+    encoder: Artifact | None = reads(
+        "encoder",
+        help="Encoder to start from. If condenser-init made it, training continues with its head.",
+        optional=True,
+        replaced_by=other_start,
+        default=None,
+    )
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever to start from with --contrastive, instead of --encoder, such as an imported one: what it computes of a span "
+        "is compared, so it keeps its pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
+        explicit_only=True,
+        default=None,
+    )
+    bert: str | None = source(
+        "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
+        "(exported by realmctl, or model.pt of the public code), training continues with that head.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
+    contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
+    skip_from: int | None = setting(
+        "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
+        "otherwise the middle layer (6 of 12).",
+        default=None,
+        at_least=0,
+    )
+    head_layers: int | None = setting(
+        "Layers of the head. Default: those of the head that training continues with, otherwise 2.",
+        default=None,
+        at_least=1,
+        at_most=48,
+    )
+    late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True)
+    batch_size: int = setting(
+        "Blocks per step; with --contrastive, documents per step, two spans each.",
+        default=128,
+        at_least=1,
+        at_most=LARGEST_BATCH,
+    )
+    mask_rate: float = setting(
+        "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1
+    )
+    micro_batch: int = runtime(
+        "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",
+        default=0,
+        at_least=0,
+    )
+
+
+class RetroMaeSettings(WarmEncoderSettings):
+    """RetroMAE, or DupMAE with `bag_of_words`."""
+
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever to start from, instead of --encoder, such as an imported one: what it pools is decoded, so it keeps its "
+        "pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
+        explicit_only=True,
+        default=None,
+    )
+    batch_size: int = setting("Blocks per step.", default=128, at_least=1)
+    mask_rate: float = setting(
+        "Share of the wordpieces that are masked for the encoder. Words are masked whole.",
+        default=0.3,
+        above=0,
+        below=1,
+    )
+    decoder_mask_rate: float = setting(
+        "Share of the wordpieces that a position of the decoder may not read.", default=0.5, above=0, below=1
+    )
+    bag_of_words: float = setting(
+        "Weight of DupMAE's loss: the wordpieces of the text, without order, predicted from the states behind [CLS]. The public code "
+        "has 0.1. 0 is RetroMAE.",
+        default=0.0,
+        at_least=0,
+        at_most=1e3,
+    )

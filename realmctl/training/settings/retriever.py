@@ -1,0 +1,219 @@
+"""Trainings of a retriever: `ict-init`, `spider-init` and `dpr-finetune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.description import describe_encoder
+from realmctl.deviations import IctDeviation, SpiderDeviation, explained
+from realmctl.errors import ConfigError
+from realmctl.log import warn
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE
+from realmctl.training.settings.cloze import ClozeSettings
+from realmctl.training.settings.start import DocumentSettings, WarmStartSettings
+
+Pooling = Literal["pooler", "cls", "mean"]
+
+
+class ContrastSettings(ClozeSettings):
+    """Contrast within a batch: each query has to find its block among those of the others."""
+
+    distill_start: float = setting(
+        "Weight of a second loss, which holds on to what the retriever knew: the Kullback-Leibler divergence of the batch's softmax "
+        "from that of the retriever before training. 0 leaves it out.",
+        default=0.0,
+        at_least=0,
+        at_most=1e3,
+    )
+    queue: int = setting(
+        "Blocks of earlier steps that are negatives too (MoCo). Blocks are then embedded by a copy of the retriever that follows it slowly. "
+        "Contriever has 131072. 0: the batch alone.",
+        default=0,
+        at_least=0,
+        at_most=4_194_304,
+    )
+    momentum: float = setting(
+        "With --queue: share of itself that the copy keeps at each step. Contriever has 0.9995.",
+        default=0.9995,
+        at_least=0,
+        below=1,
+    )
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
+
+
+NEW_RETRIEVER = {
+    "projection": 128,
+    "query_length": 64,
+    "projection_head": "layer-norm",
+    "projection_init": "random",
+    "projection_norm_eps": 1e-12,
+    "towers": "shared",
+}
+"""What a new retriever has where nothing else is asked for."""
+
+
+class RetrieverSettings(ContrastSettings, WarmStartSettings):
+    """A retriever, new or given, trained by contrast within a batch of blocks."""
+
+    steps: int = setting("Training steps. 0 saves the initial weights.", default=100_000, at_least=0)
+    batch_size: int = setting(
+        "Queries per step, each with its blocks; the other blocks of the batch are the negatives.",
+        default=1024,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    projection: int | None = setting(
+        "Width of the embeddings, in numbers. Default: 128, or the retriever's.",
+        default=None,
+        at_least=1,
+        at_most=65_536,
+    )
+    projection_head: Literal["layer-norm", "plain", "none"] | None = setting(
+        "What makes an embedding of the pooled state. layer-norm: a linear layer and a layer norm, as in REALM. plain: a linear layer. "
+        "none: nothing, so every server of embeddings gives the exported vectors. Default: layer-norm, or the retriever's.",
+        default=None,
+    )
+    query_length: int | None = setting(
+        "Longest query in wordpieces, [CLS] and [SEP] included. Default: 64, or the retriever's.",
+        default=None,
+        at_least=3,
+    )
+    projection_init: Literal["random", "pca"] | None = setting(
+        "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
+        "a sentence encoder knows. Default: random, or the retriever's.",
+        default=None,
+    )
+    scale: float | None = setting(
+        "Factor between an inner product and the cosine at the start. Default: the width of the embeddings, or the retriever's.",
+        default=None,
+        at_least=1e-6,
+        at_most=1e6,
+    )
+    pooling: Pooling | None = setting(
+        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
+        "mean: the mean over the tokens, as sentence encoders do. Default: the retriever's, or what the encoder's encoder.json says "
+        "(cls for one that condenser-init made), otherwise pooler.",
+        default=None,
+    )
+    projection_norm_eps: float | None = setting(
+        "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3. Default: 1e-12, or "
+        "the retriever's.",
+        default=None,
+        at_least=1e-30,
+        below=1,
+    )
+    towers: Literal["shared", "separate"] | None = setting(
+        "shared: one encoder for queries and blocks. separate: two encoders that start equal. Default: shared, or the retriever's.",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.retriever is not None:
+            return
+        bare = self.projection_head == "none"
+        if bare and (self.projection is not None or self.projection_init == "pca"):
+            raise ConfigError(
+                "--projection-head none leaves out the projection. Leave out --projection and --projection-init too."
+            )
+        for name, value in NEW_RETRIEVER.items():
+            if getattr(self, name) is None and not (bare and name == "projection"):
+                object.__setattr__(self, name, value)
+        folder = self.trained_folder
+        if self.pooling is None and (folder is None or folder.exists()):  # else `localised` fetches the folder first
+            object.__setattr__(self, "pooling", self.pooling_of_the_encoder or "pooler")
+
+    @property
+    def pooling_of_the_encoder(self) -> Pooling | None:
+        """The pooling that the encoder was trained for; None where it does not say."""
+        described = describe_encoder(self.trained_folder) if self.trained_folder else None
+        return described.pooling if described else None
+
+    def check(self) -> None:
+        """Warn when the encoder was trained for another pooling. Raise ConfigError for settings that a given retriever decides."""
+        self.refuse_with_retriever("encoder", "bert", *NEW_RETRIEVER, "scale", "pooling")
+        if self.retriever is None and (described := self.pooling_of_the_encoder) not in (None, self.pooling):
+            warn(
+                f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
+                f"worse. Use --pooling {described}, or leave the option out."
+            )
+
+
+class IctSettings(RetrieverSettings):
+    """The inverse cloze task."""
+
+    batch_size: int = setting(
+        "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.",
+        default=4096,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    mask_rate: float = setting(
+        "Share of the pairs in which the sentence is removed from its block.", default=0.9, at_least=0, at_most=1
+    )
+    pairs: Literal["sentences", "crops"] = setting(
+        "What is paired. sentences: a sentence and its block (ICT). crops: two random runs of wordpieces of a block, independent of each "
+        "other (Contriever).",
+        default="sentences",
+    )
+    delete_rate: float = setting(
+        "Share of the wordpieces that are deleted from each crop. Contriever has 0.1.", default=0.0, at_least=0, below=1
+    )
+    hard_negatives: int = setting(
+        "Hard negatives of each sentence: the blocks that BM25 ranks highest for it, but its own and those that contain it.",
+        default=0,
+        at_least=0,
+        at_most=32,
+    )
+    null_share: float = setting(
+        "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
+        default=0.0,
+        at_least=0,
+        below=1,
+    )
+    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())
+
+
+class SpiderSettings(DocumentSettings, RetrieverSettings):
+    """Recurring span retrieval."""
+
+    steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)
+    batch_size: int = setting(
+        "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
+        default=1024,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
+    window: int = setting("Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511)
+    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation), default=())
+
+
+class DprSettings(ContrastSettings):
+    """Contrast on questions with labelled passages."""
+
+    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True, default=None)
+    passages: Path = source(
+        "Questions with labelled passages: DPR's JSON, Tevatron's JSON lines or Parquet, a BEIR folder, or queries with --qrels."
+    )
+    qrels: Path | None = source(
+        "Relevance judgements of the queries, in TREC's or BEIR's format. Those of 0 are hard negatives.", default=None
+    )
+    corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
+    blocks: Artifact | None = reads(
+        "blocks", help="Blocks that --cloze-recall measures on.", explicit_only=True, default=None
+    )
+    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
+    steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
+    batch_size: int = setting(
+        "Questions per step; the passages of the others are negatives too.",
+        default=128,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
