@@ -42,6 +42,8 @@ PYTHON_API = "reference/python-api.md"
 PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 MAX_SUMMARY = 200
+BOOSTS = {"Home": 2.0, "Tutorial": 2.0, "How-to": 2.0, "Results": 0.35, "Project": 0.2}
+"""How much more a page of a section counts in the site's search: what to do comes before what was measured, and that before notes."""
 Navigation = list[dict[str, Any]]
 
 
@@ -63,15 +65,23 @@ def make(build: Path) -> Path:
     (sources / PYTHON_API).write_text(python_api(), encoding="utf-8")
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     config |= {"docs_dir": "docs", "site_dir": "site", "nav": with_commands(config["nav"])}
+    (sources / "llms.txt").write_text(llms_text(config, sources), encoding="utf-8")
+    for section in config["nav"]:
+        for title, entries in section.items():
+            for _, page in _pages(title, entries):
+                _boost(sources / page, BOOSTS.get(title, 1.0))
     [python] = [each["mkdocstrings"]["handlers"]["python"] for each in config["plugins"] if "mkdocstrings" in each]
     python["paths"] = [str(ROOT)]
-    (sources / "llms.txt").write_text(llms_text(config, sources), encoding="utf-8")
     (build / "mkdocs.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return build / "mkdocs.yml"
 
 
 def _markdown() -> list[Path]:
     return sorted((ROOT / "docs").rglob("*.md"))
+
+
+def _boost(page: Path, boost: float) -> None:
+    page.write_text(f"---\nsearch: {{boost: {boost}}}\n---\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
 def with_commands(navigation: Navigation) -> Navigation:

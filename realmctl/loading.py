@@ -45,6 +45,14 @@ def load(
 ) -> Loaded:
     """Open an artifact for use.
 
+    | kind | as by | class | what it does |
+    |---|---|---|---|
+    | blocks | `load_blocks` | `Corpus` | texts by row |
+    | retriever | `load_retriever` | `LoadedRetriever` | texts into vectors |
+    | embeddings, index | `load_index` | `LoadedIndex` | vectors into rows |
+    | model | `load_model` | `PretrainedModel` | `search`, `fill_mask` |
+    | qa-model | `load_qa_model` | `QaModel` | `ask`, `answer`, `search` |
+
     Args:
         path: a series, a version, or an open artifact, such as a stage's `make` returns. Of a series the pinned version is
             taken, or else the newest that fits the blocks and the index.
@@ -55,13 +63,7 @@ def load(
         precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where the hardware has it.
 
     Returns:
-        | kind | as by | class | what it does |
-        |---|---|---|---|
-        | blocks | `load_blocks` | `Corpus` | texts by row |
-        | retriever | `load_retriever` | `LoadedRetriever` | texts into vectors |
-        | embeddings, index | `load_index` | `LoadedIndex` | vectors into rows |
-        | model | `load_model` | `PretrainedModel` | `search`, `fill_mask` |
-        | qa-model | `load_qa_model` | `QaModel` | `ask`, `answer`, `search` |
+        What the table says for the artifact's kind.
 
     Raises:
         ConfigError: the kind is not in the table, or `blocks` or `index` is passed for a kind that needs none.

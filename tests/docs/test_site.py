@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -83,6 +84,14 @@ def test_pages_load_nothing_from_the_network(site: Path) -> None:
 
 
 @needs_mkdocs
+def test_no_markdown_is_left_on_a_page(site: Path) -> None:
+    for page in sorted(site.rglob("*.html")):
+        article = page.read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
+        text = re.sub(r"<(pre|code|script)\b.*?</\1>|<[^>]*>", " ", article, flags=re.DOTALL)
+        assert not re.search(r"\|\s*:?--|\*\*\w|\]\(|`\w|^\s*- \w", text, re.MULTILINE), page
+
+
+@needs_mkdocs
 def test_the_python_reference_has_names_and_docstrings(site: Path) -> None:
     text = (site / PYTHON_API).with_suffix(".html").read_text(encoding="utf-8")
     assert "realmctl.errors.MismatchError" in text and "Artifacts do not belong together." in text
@@ -98,18 +107,59 @@ def test_links_lead_from_page_to_page(site: Path) -> None:
     assert "../examples/" not in (site / "refresh.html").read_text(encoding="utf-8")
 
 
+SEARCHED = {
+    "adapt": "how-to/adapt-without-labels",
+    "faiss": "how-to/choose-index",
+    "quantization": "how-to/choose-index",
+    "exact match": "reference/scoring",
+    "evaluation": "how-to/own-questions",
+    "CUDA out of memory": "how-to/when-something-goes-wrong",
+    "resume": "how-to/when-something-goes-wrong",
+    "Japanese": "how-to/other-languages",
+    "refresh daemon": "how-to/index-refresh",
+    "vllm": "how-to/generate-queries",
+    "RAG": "how-to/language-model-reader",
+    "LLM": "how-to/language-model-reader",
+    "langchain": "how-to/hub",
+    "reranker": "how-to/search-and-rank",
+    "GPU": "how-to/install",
+    "Windows": "how-to/install",
+    "PDF": "how-to/documentation-folder",
+    "wikipedia dump": "how-to/own-corpus",
+    "own documents": "how-to/own-corpus",
+    "embedding model": "how-to/own-encoder",
+    "sentence-transformers": "how-to/own-encoder",
+    "yaml": "how-to/pipeline-file",
+    "exit code 75": "reference/exit-codes",
+    "projection-init": "reference/commands/ict-init",
+}
+"""What people type, and the page that answers."""
+
+
 @pytest.mark.slow
 @needs_mkdocs
 @needs_browser
-def test_search_works_in_pages_that_are_opened_from_files(site: Path, tmp_path: Path) -> None:
+def test_search_leads_to_the_page_that_answers_also_in_pages_that_are_opened_from_files(
+    site: Path, tmp_path: Path
+) -> None:
+    links = "[...document.querySelectorAll('.md-search-result__item > .md-search-result__link')]"
+    far = {}
     with browser(tmp_path) as page:
         page.open((site / "how-to" / "serve.html").as_uri())
         page.evaluate(
             "const toggle = document.getElementById('__search'); toggle.checked = true; toggle.dispatchEvent(new Event('change'));"
-            " const box = document.querySelector('input.md-search__input'); box.focus(); box.value = 'projection-init';"
-            " box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}))"
+            " const box = document.querySelector('input.md-search__input'); box.focus(); const type = (words) => {"
+            " box.value = words; box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true})); }"
         )
-        page.wait_for("document.querySelector('.md-search-result__link')?.href.startsWith('file:')")
+        for words, answer in SEARCHED.items():
+            page.evaluate("type('')")
+            page.wait_for(f"{links}.length === 0")
+            page.evaluate(f"type({json.dumps(words)})")
+            page.wait_for(f"{links}.length > 0")
+            found = page.evaluate(f"{links}.slice(0, 4).map((link) => link.href)")
+            if not any(address.startswith((site / answer).with_suffix(".html").as_uri()) for address in found):
+                far[words] = found
+    assert not far
 
 
 @needs_mkdocs
