@@ -28,6 +28,9 @@ EPILOG = (
 )
 
 
+HELP = ("-h", "--help")
+
+
 def _version(value: bool) -> None:
     if value:
         print(f"realmctl {__version__}")
@@ -45,15 +48,17 @@ def _main(version: Annotated[bool, Version] = False) -> None:
 
 
 def build(only: str = "") -> typer.Typer:
-    """Return the application: a command for each stage and the other commands, in order of use. `only`: the one that is wanted.
+    """Return the application: a command for each stage and the other commands, in order of use.
 
-    A name that no command has gives the whole application, which suggests others.
+    Args:
+        only: The one command that is wanted. A name that no command has gives the whole application, which suggests others. `--help` gives
+            commands without options, for it shows none: making thousands of them takes longer than all the rest.
     """
     app = typer.Typer(
         name="realmctl",
         epilog=EPILOG,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": [*HELP]},
         rich_markup_mode="rich",
     )
     app.callback()(_main)
@@ -64,15 +69,21 @@ def build(only: str = "") -> typer.Typer:
     for name in wanted & stages.keys():
         text = description_of(stages[name])
         panel = order.group_of(name) if name in own else "Stages of plug-ins"
-        app.command(name, cls=Command, rich_help_panel=panel, help=text)(with_exit_code(command_of(stages[name])))
+        run = _listed if only in HELP else with_exit_code(command_of(stages[name]))
+        app.command(name, cls=Command, rich_help_panel=panel, help=text)(run)
     for name in wanted & unusable.keys():
         _add_unusable(app, name, unusable[name])
     for name in wanted & others.keys() - unusable.keys():
         command = getattr(importlib.import_module(f"{commands.__name__}.{others[name]}"), others[name])
         text = description_of(command)
-        app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(with_exit_code(command))
+        run = _listed if only in HELP else with_exit_code(command)
+        app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(run)
     app.registered_commands.sort(key=lambda command: (order.place_of(command.name or ""), command.name or ""))
     return app
+
+
+def _listed() -> None:
+    """Stands for a command whose help is listed."""
 
 
 def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
@@ -94,12 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     standard_streams.prepare()
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(exit_code_of(lambda: _parse_and_run(given or ["--help"])))
+    sys.exit(exit_code_of(lambda: _parse_and_run(given)))
 
 
 def _parse_and_run(arguments: list[str]) -> object:
     try:
-        return build(arguments[0])(arguments, standalone_mode=False)
+        application = build(*arguments[:1])  # a shell that completes a line gives none, and needs all options
+        return application(arguments or ["--help"], standalone_mode=False)
     except Exception as error:
         message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:

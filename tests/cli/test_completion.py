@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,12 @@ def offered(monkeypatch, capsys, tmp_path):
 
     def ask(line: str) -> list[str]:
         words = line.split(" ")
+        monkeypatch.setattr(sys, "argv", ["realmctl"])
         monkeypatch.setenv("_REALMCTL_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", line)
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
         with pytest.raises(SystemExit) as left:
-            app.build()(prog_name="realmctl")
+            app.main()
         assert not left.value.code
         return capsys.readouterr().out.split()
 
