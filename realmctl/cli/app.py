@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _parse_and_run(arguments: list[str]) -> object:
     try:
         application = build(*arguments[:1])  # a shell that completes a line gives none, and needs all options
-        return application(arguments or ["--help"], standalone_mode=False)
+        return application(arguments or ["--help"], "realmctl", standalone_mode=False)
     except Exception as error:
         message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:
