@@ -22,7 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,6 +80,7 @@ class Measured:
         forecast: What the plan says: `seconds`, `memory_mebibytes`, `disk_mebibytes`, and of `pretrain` `refresh_seconds`, `step_seconds`, `age`.
         found: Metrics of the artifact, and of `pretrain` what its records say.
         load: Load average of the machine when it ended; 1 of it is the stage.
+        index: Type of the index that is built, or made anew, where a run names one.
     """
 
     documents: int
@@ -95,10 +96,11 @@ class Measured:
     machine: str
     load: float
     date: str
+    index: str = ""
 
     def same(self) -> tuple[object, ...]:
         """What a later record of the same replaces."""
-        return (self.documents, self.drawn, self.encoder, self.stage)
+        return (self.documents, self.drawn, self.encoder, self.stage, self.index)
 
 
 def main() -> None:
@@ -140,6 +142,8 @@ def main() -> None:
             if [*(folder / "made" / output).glob("v[0-9]")]:
                 continue
             measured = alone(measure_stage, file, output, (count, documents > 0, size), forecasts[output])
+            if output in (named("index", given.refresh), named("model", given.refresh)):
+                measured = replace(measured, index=given.refresh or "")
             keep(measured, given.results, given.page)
         if not given.refresh and not given.outputs:
             keep(alone(measure_search, folder, (count, documents > 0, size)), given.results, given.page)
@@ -151,11 +155,11 @@ def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None, steps:
         "blocks": {"stage": "chunk", "corpus": [str(corpus)], "tokenizer": str(encoder), "max-wordpieces": most, "workers": 1},
         "retriever": {"stage": "ict-init", "bert": str(encoder), "steps": 20, "batch-size": 16, "warmup": 2, "lr": 2e-5, "optimizer": "adamw"},
         "embeddings": {"stage": "embed"},
-        "index": {"stage": "build-index", "type": refresh or "exact", "min-recall": 0.0},
+        named("index", refresh): {"stage": "build-index", "type": refresh or "exact", "min-recall": 0.0},
         "spans": {"stage": "tag", "workers": 1},
     }  # fmt: skip
     if refresh:
-        chain["model"] = {
+        chain[named("model", refresh)] = {
             "stage": "pretrain",
             "bert": str(encoder),
             "steps": steps,
@@ -163,6 +167,11 @@ def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None, steps:
             **PRETRAIN,
         }
     return chain
+
+
+def named(output: str, refresh: str | None) -> str:
+    """Name of an output that each type of index has its own of."""
+    return f"{output}-{refresh}" if refresh else output
 
 
 def records(file: Path) -> Iterator[dict[str, str]]:
@@ -220,7 +229,8 @@ def forecast_of(file: Path) -> dict[str, dict[str, float]]:
         for row in plan.stages
     }
     if plan.index_age and plan.refresh_seconds:
-        said["model"] |= {"refresh_seconds": plan.refresh_seconds, "age": plan.index_age.mean}
+        (model,) = (row.name for row in plan.stages if row.command == "pretrain")
+        said[model] |= {"refresh_seconds": plan.refresh_seconds, "age": plan.index_age.mean}
     return said
 
 
@@ -242,7 +252,7 @@ def measure_stage(file: Path, output: str, run: Run, forecast: dict[str, float])
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
     disk = sum(path.stat().st_size for path in made.path.rglob("*") if path.is_file()) / 2**20
     found = {name: float(value) for name, value in made.metrics.items() if isinstance(value, int | float)}
-    if output == "model":
+    if step.stage.command() == "pretrain":
         found |= refreshes_of(made.path)
     return recorded(
         run, step.stage.command(), (round(cpu, 2), round(wall, 2)), (memory.own, round(disk, 1)), forecast, found
@@ -293,7 +303,7 @@ def keep(new: Measured, results: Path, page: Path) -> None:
     """Add a record to the results, in place of an earlier one of the same, and write the page."""
     print(json.dumps(asdict(new)), flush=True)
     kept = [each for each in read(results) if each.same() != new.same()] + [new]
-    kept.sort(key=lambda each: (each.encoder, each.documents, ORDER.index(each.stage)))
+    kept.sort(key=lambda each: (each.encoder, each.documents, ORDER.index(each.stage), each.index))
     results.write_text(json.dumps([asdict(each) for each in kept], indent=1) + "\n", encoding="utf-8")
     page.write_text(page_of(kept), encoding="utf-8")
 
@@ -378,7 +388,8 @@ def table_of(measured: Sequence[Measured]) -> str:
     ]
     for each in measured:
         said = each.forecast
-        cells = [f"{each.documents:,}", f"`{each.stage}`" if said else each.stage, f"{each.seconds:,.4g}"]
+        stage = f"`{each.stage}`" if said else each.stage
+        cells = [f"{each.documents:,}", f"{stage}, {each.index}" if each.index else stage, f"{each.seconds:,.4g}"]
         cells += [f"{said['seconds']:,.4g}", f"{said['seconds'] / each.seconds:.2f}"] if said else ["", ""]
         cells += [f"{each.mebibytes:,.0f}", f"{said['memory_mebibytes']:,.0f}" if said else ""]
         cells += [f"{each.disk_mebibytes:,.1f}", f"{said['disk_mebibytes']:,.1f}"] if said else ["", ""]
@@ -393,7 +404,7 @@ def refresh_text(each: Measured) -> str:
     """What `pretrain` says of its steps and of its index."""
     found, said = each.found, each.forecast
     return (
-        f"\n`pretrain` used {found['refreshes']:.0f} refreshed indexes in {found['steps']:,.0f} steps. Its index was {found['age']:,.0f} steps old on average, "
+        f"\n**{each.index}**: `pretrain` used {found['refreshes']:.0f} refreshed indexes in {found['steps']:,.0f} steps. Its index was {found['age']:,.0f} steps old on average, "
         f"and {said['age']:,.0f} in the forecast; a refresh takes {said['refresh_seconds']:,.0f} s there. A step took {1000 * found['seconds_per_step']:.0f} ms of CPU time."
     )
 
