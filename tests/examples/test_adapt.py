@@ -15,6 +15,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples" / "adapt"
 sys.path.append(str(EXAMPLES))
 
+import gains  # noqa: E402
 import gains_page as page  # noqa: E402
 import measure_ways as run  # noqa: E402
 
@@ -35,21 +36,21 @@ def test_the_interval_is_over_queries_and_over_seeds():
     seeds, queries = 8, 400
     shift = rng.normal(0, 0.05, (seeds, 1))
     values = 0.3 + shift + rng.normal(0, 0.2, (seeds, queries))
-    found = page.difference(values, np.full((1, queries), 0.3))
+    found = gains.difference(values, np.full((1, queries), 0.3))
     error = (values.mean(1).var() / seeds + values.mean(0).var() / queries) ** 0.5
     assert found.mean == pytest.approx(shift.mean(), abs=0.03)
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.25)
-    same = page.difference(values, values)
+    same = gains.difference(values, values)
     assert (same.low, same.high, same.verdict) == (0, 0, "not shown")
 
 
 def test_the_page_says_first_what_each_arm_brought(tmp_path):
-    gains = [0.2] * 40 + [0.0] * 10
+    gained = [0.2] * 40 + [0.0] * 10
     start = [0.4] * 50
     records = [
         line("bm25", "bm25", 0, [0.3] * 50, encoder=""),
         line("encoder", "dense", 0, start),
-        *(line("ict", "dense", seed, [a + b for a, b in zip(start, gains, strict=True)]) for seed in range(3)),
+        *(line("ict", "dense", seed, [a + b for a, b in zip(start, gained, strict=True)]) for seed in range(3)),
         line("retromae", "dense", 0, [0.1] * 50),
         line("encoder", "scores", 0, [0.5] * 50),
         line("ict", "scores", 0, [0.5, 0.6] * 25),
@@ -58,7 +59,7 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
     ]
     results = tmp_path / "runs.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records))
-    text = page.page(page.Results(results), "page")
+    text = page.page(gains.Results(results), "page")
     overview = text[text.index("## Every way") : text.index("## How it was measured")]
     rows = {
         line.split(" | ")[0] + "," + line.split(" | ")[1]: line
@@ -78,7 +79,7 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
     assert "**Training on 64 labelled questions**" in said[2] and said[2].endswith("1 seed.")
     assert "| ICT | dense | 0.560 | +0.160 [" in text and re.search(r"\| another way \| dense .*\| 1 \| - \|", text)
     for chosen in (None, page.HEADLINES):
-        page.save(page.gains_figure(page.Results(results), chosen), tmp_path / "page" / "gains.svg")
+        page.save(page.gains_figure(gains.Results(results), chosen), tmp_path / "page" / "gains.svg")
         assert "towns test" in (tmp_path / "page" / "gains.svg").read_text()
 
 
@@ -109,7 +110,7 @@ def test_how_well_cloze_recall_predicts_is_computed_from_the_records(tmp_path):
     records += [told("spider", 0, dense_rr=0.9)]  # no questions were asked
     file = tmp_path / "runs.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    results = page.Results(file)
+    results = gains.Results(file)
     text = page.page(results, "page")
     assert "**Sentences** order 5 runs on 2 sets well: rank correlation +1.00" in text and "in 4 of 5" in text
     assert (

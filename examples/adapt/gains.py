@@ -1,0 +1,219 @@
+"""Measurements of adaptation without labels, read from their file: differences with intervals, and what pages call the arms and sets.
+
+A difference is that of an arm and the encoder as published, query by query. Its 95 % interval is a bootstrap over queries and seeds: both
+are drawn with replacement, 2,000 times, with a fixed seed.
+"""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Place = tuple[str, str, str]
+"""Encoder, domain and split."""
+
+Row = tuple[str, str]
+"""Arm and search."""
+
+DRAWS = 2000
+
+FEWEST_SEEDS = 3
+
+SEARCHES = {
+    "bm25": "BM25",
+    "dense": "dense",
+    "hybrid": "hybrid, RRF",
+    "scores": "hybrid, weighted sum",
+    "chosen": "hybrid, weighted sum, weight by cloze recall",
+}
+
+NAMES = {
+    "bm25": "BM25",
+    "encoder": "encoder as published",
+    "ict": "ICT",
+    "crops": "crops",
+    "crops-20": "crops, 20 steps",
+    "ict-distilled": "ICT + KL",
+    "ict-kept": "ICT + KL, kept if shown (`adapt`)",
+    "crops-kept": "crops + KL, kept if shown",
+    "spider": "Spider",
+    "cocondenser": "coCondenser",
+    "retromae": "RetroMAE",
+    "realm": "REALM after ICT",
+    "causal": "a frozen causal language model as reader",
+    "generated": "questions of a language model",
+    "generated-hard": "questions of a language model, with hard negatives",
+}
+"""What the page calls the arms, in its order. `labels-N` have N in their name."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A set of questions: what pages call it, its documents, and who asked."""
+
+    name: str
+    documents: str
+    by: str
+
+
+SETS = {
+    ("covidqa", "test"): Asked(
+        "COVID-QA", "4,086 passages of research articles on COVID-19", "biomedical experts, of the articles"
+    ),
+    ("man-pages", "test"): Asked(
+        "man pages, tldr", "14,795 passages of man pages", "writers of tldr-pages: what an example does"
+    ),
+    ("man-pages", "nl2bash"): Asked("man pages, NL2Bash", "the same", "writers of NL2Bash: what a command line does"),
+    ("mlquestions", "test"): Asked("MLQuestions", "9,211 passages on machine learning", "people; each was checked"),
+    ("squad24", "test"): Asked(
+        "SQuAD-style questions", "120 paragraphs of 24 Wikipedia articles", "people who saw the paragraph"
+    ),
+    ("qed", "test"): Asked("Natural Questions", "838 paragraphs of Wikipedia", "people who had not seen the paragraph"),
+}
+"""What the page says of a set of questions. Others are called by their domain and split."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of nDCG@10, its 95 % interval, and the number of seeds."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+    @property
+    def verdict(self) -> str:
+        if self.low <= 0 <= self.high:
+            return "not shown"
+        return ("a gain" if self.low > 0 else "a loss") + (
+            "" if self.seeds >= FEWEST_SEEDS else f" ({self.seeds} seed{'s' * (self.seeds > 1)})"
+        )
+
+    @property
+    def cell(self) -> str:
+        """The mean, bold where it is shown."""
+        return f"{self.mean:+.3f}" if self.low <= 0 <= self.high else f"**{self.mean:+.3f}**"
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
+
+def difference(of: NDArray[np.float64], base: NDArray[np.float64]) -> Difference:
+    """The difference of measurements [S seeds, Q queries] and a base [1 or S, Q], with its bootstrap interval."""
+    difference_SQ = of - base
+    seeds, queries = difference_SQ.shape
+    rng = np.random.default_rng(0)
+    drawn = ((rng.integers(seeds, size=seeds), rng.integers(queries, size=queries)) for _ in range(DRAWS))
+    means = [difference_SQ[chosen].mean(0)[asked].mean() for chosen, asked in drawn]
+    low, high = np.quantile(means, (0.025, 0.975))
+    return Difference(float(difference_SQ.mean()), float(low), float(high), seeds)
+
+
+def called(arm: str) -> str:
+    """What the page calls an arm. Labels may be of any number; an arm without a name has its own."""
+    count = arm.removeprefix("labels-")
+    return f"{int(count):,} labelled questions" if count != arm and count.isdigit() else NAMES.get(arm, arm)
+
+
+def searched(search: str) -> str:
+    return SEARCHES.get(search, search)
+
+
+def order(row: Row) -> tuple[int, int, int, str]:
+    """The place of a row on the page: by arm, labels last and by their number; and by search."""
+    arm, search = row
+    count = arm.removeprefix("labels-")
+    labels = int(count) if count != arm and count.isdigit() else 0
+    return labels, [*NAMES, arm].index(arm), [*SEARCHES, search].index(search), arm
+
+
+@dataclass(frozen=True)
+class Told:
+    """A trained run: its gain over the start in the mean reciprocal rank of sentences and of titles, and in nDCG@10 of people's questions.
+
+    Titles are None where the documents have none.
+    """
+
+    place: Place
+    arm: str
+    seed: int
+    sentences: float | None
+    titles: float | None
+    questions: float
+
+
+class Results:
+    """The measurements, by domain and split."""
+
+    def __init__(self, path: Path) -> None:
+        self._rows: dict[Place, dict[Row, dict[int, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
+        self._gains: dict[tuple[Place, Row, Row], Difference] = {}
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+        encoders = dict.fromkeys(line["encoder"] for line in lines if line["encoder"])
+        self._cloze: dict[Place, dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
+        for line in [line for line in lines if line["search"] == "cloze"]:
+            place = line["encoder"], line["domain"], line["split"]
+            self._cloze[place][line["arm"], line["seed"]] = line["cloze"]
+        for line in [line for line in lines if line["search"] != "cloze"]:
+            for encoder in (line["encoder"],) if line["encoder"] else encoders:
+                self._rows[encoder, line["domain"], line["split"]][line["arm"], line["search"]][line["seed"]] = line
+
+    @property
+    def places(self) -> list[Place]:
+        """(encoder, domain, split) of everything that was measured with the encoder as published."""
+        return [place for place, rows in self._rows.items() if ("encoder", "dense") in rows]
+
+    def rows(self, place: Place) -> list[Row]:
+        """(arm, search) of what was measured there, in the order of the page."""
+        return sorted(self._rows[place], key=order)
+
+    def values(self, place: Place, row: Row) -> NDArray[np.float64]:
+        """nDCG@10, [S, Q]."""
+        return np.array([record["ndcg"] for _, record in sorted(self._rows[place][row].items())])
+
+    def told(self, place: Place) -> list[Told]:
+        """What cloze recall told of each trained run, and the questions of the same run. Not of runs that cloze recall itself chose."""
+        known, dense = self._cloze.get(place, {}), self._rows[place]
+        start, base = known.get(("encoder", 0)), self.values(place, ("encoder", "dense"))[0]
+        found = []
+        for (arm, seed), told in known.items():
+            record = dense.get((arm, "dense"), {}).get(seed)
+            if start is None or record is None or arm == "encoder" or told.get("kept_step") is not None:
+                continue
+            gains = {
+                queries: told[name] - start[name] if name in told else None
+                for queries, name in (("sentences", "dense_rr"), ("titles", "title_rr"))
+            }
+            found.append(Told(place, arm, seed, **gains, questions=float(np.mean(np.array(record["ndcg"]) - base))))
+        return sorted(found, key=lambda each: (order((each.arm, "dense")), each.seed))
+
+    def minutes(self, place: Place, row: Row) -> str:
+        """Processor minutes of the training, the most of the records; a dash where another row had trained the retriever."""
+        most = max(float(record["cpu_minutes"]) for record in self._rows[place][row].values())
+        return f"{most:.1f}" if most >= 0.05 or row[0] in ("bm25", "encoder") else "-"
+
+    def gain(self, place: Place, row: Row, base: Row) -> Difference:
+        if (place, row, base) not in self._gains:
+            self._gains[place, row, base] = difference(self.values(place, row), self.values(place, base))
+        return self._gains[place, row, base]
+
+    def best_zero_shot(self, place: Place) -> Row:
+        """The best of BM25, the encoder and their hybrid."""
+        rows = [row for row in self._rows[place] if row[0] in ("bm25", "encoder")]
+        return max(rows, key=lambda row: float(self.values(place, row).mean()))
+
+
+def named(place: Place) -> str:
+    known = SETS.get(place[1:])
+    return known.name if known else f"{place[1]} {place[2]}"
+
+
+def ordered(results: Results) -> list[Place]:
+    """The places in the order of `SETS`, others last."""
+    known = list(SETS)
+    return sorted(results.places, key=lambda place: known.index(place[1:]) if place[1:] in known else len(known))
