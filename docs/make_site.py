@@ -37,6 +37,9 @@ OUTSIDE = {
     "benchmarks/serve.md": "results/serve.md",
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
+CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
+OPTION = re.compile(r"--(?:\[no-\])?[\w-]+")
+LONG_NAME = re.compile(r"^\S{20,}$")
 COMMANDS = "reference/commands.md"
 PYTHON_API = "reference/python-api.md"
 PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
@@ -64,7 +67,7 @@ def make(build: Path) -> Path:
         )
     (sources / PYTHON_API).write_text(python_api(), encoding="utf-8")
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    config |= {"docs_dir": "docs", "site_dir": "site", "nav": with_commands(config["nav"])}
+    config |= {"docs_dir": "docs", "site_dir": "site", "nav": with_commands(config["nav"]), "hooks": [__file__]}
     (sources / "llms.txt").write_text(llms_text(config, sources), encoding="utf-8")
     for section in config["nav"]:
         for title, entries in section.items():
@@ -78,6 +81,17 @@ def make(build: Path) -> Path:
 
 def _markdown() -> list[Path]:
     return sorted((ROOT / "docs").rglob("*.md"))
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Called by MkDocs for each page: an option is not broken behind its dashes, and a long name may be broken behind its parts."""
+    return CODE.sub(lambda code: _broken(code[0]), html)
+
+
+def _broken(code: str) -> str:
+    if LONG_NAME.match(code):
+        return re.sub(r"(/|::|_)(?=\w)", r"\1<wbr>", code)
+    return OPTION.sub(r'<span class="option">\g<0></span>', code)
 
 
 def _boost(page: Path, boost: float) -> None:
