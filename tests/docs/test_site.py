@@ -88,7 +88,7 @@ def test_no_markdown_is_left_on_a_page(site: Path) -> None:
     for page in sorted(site.rglob("*.html")):
         article = page.read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
         text = re.sub(r"<(pre|code|script)\b.*?</\1>|<[^>]*>", " ", article, flags=re.DOTALL)
-        assert not re.search(r"\|\s*:?--|\*\*\w|\]\(|`\w|^\s*-\s+[A-Z]", text, re.MULTILINE), page
+        assert not re.search(r"\|\s*:?--|\*\*\w|\]\(|`\w|^[ \t]*-[ \t]+[A-Za-z]", text, re.MULTILINE), page
 
 
 @needs_mkdocs
