@@ -107,6 +107,28 @@ def test_links_lead_from_page_to_page(site: Path) -> None:
     assert "../examples/" not in (site / "refresh.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+@needs_mkdocs
+@needs_browser
+def test_nothing_runs_out_of_its_box(site: Path, tmp_path: Path) -> None:
+    """Neither a command nor a table at 1200 pixels, nor a page on a phone."""
+    boxes = "[...document.querySelectorAll('article pre > code, article .md-typeset__scrollwrap')]"
+    pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
+    wide = {}
+    with browser(tmp_path) as tab:
+        for page in pages:
+            tab.open(page.as_uri(), width=1200)
+            if found := tab.evaluate(
+                f"{boxes}.filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.textContent.trim().slice(0, 80))"
+            ):
+                wide[page.name] = found
+        for name in ("index", "tutorial", "contributing", "results/starts", "reference/commands/pretrain"):
+            tab.open((site / f"{name}.html").as_uri(), width=390)
+            if tab.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
+                wide[f"{name} on a phone"] = ["the page"]
+    assert not wide
+
+
 SEARCHED = {
     "adapt": "how-to/adapt-without-labels",
     "faiss": "how-to/choose-index",

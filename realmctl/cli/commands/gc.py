@@ -44,4 +44,5 @@ def _text(found: Collected) -> str:
     lines = [f"{version.path}  {size_text(version.size)}" for version in found.gone]
     kept = ", ".join(f"{count} {why}" for why, count in Counter(found.kept.values()).items()) or "none"
     done = "deleted" if found.deleted else "may be deleted (add --delete)"
-    return "\n".join([*lines, f"{len(lines)} versions, {size_text(found.bytes)}: {done}. Kept: {kept}."])
+    count = f"{len(lines)} version{'' if len(lines) == 1 else 's'}"
+    return "\n".join([*lines, f"{count}, {size_text(found.bytes)}: {done}. Kept: {kept}."])
