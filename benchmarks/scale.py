@@ -161,6 +161,7 @@ def chain_of(corpus: Path, encoder: Path, most: int, refresh: str | None, steps:
     if refresh:
         chain[named("model", refresh)] = {
             "stage": "pretrain",
+            "index": named("index", refresh),
             "bert": str(encoder),
             "steps": steps,
             "refresh-every": steps // 5,
