@@ -63,7 +63,7 @@ def adapt(
     sentences: Annotated[
         int,
         typer.Option(min=2, max=MOST, help="Sentences that are cut out of their blocks, to measure without labels."),
-    ] = 400,
+    ] = 1000,
     bm25_stemmer: Annotated[
         str | None,
         typer.Option(

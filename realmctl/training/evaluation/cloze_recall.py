@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -69,21 +69,20 @@ class ClozePassages:
             InputError: Fewer than two blocks have a sentence that can be cut out.
         """
         rng = generator(seed, Stream.CLOZE_RECALL)
-        cut, whole = dict[int, tuple[int, int]](), list[int]()
-        for row in rng.permutation(len(corpus)).tolist():
+        cut, order = dict[int, tuple[int, int]](), rng.permutation(len(corpus)).tolist()
+        for row in order:
+            if len(cut) == sentences:
+                break
             starts = [*corpus.sentences(row).tolist(), int(corpus.lengths[row])]
             long = [(a, b) for a, b in pairwise(starts) if b - a >= SHORTEST]
-            if len(starts) > 2 and long and len(cut) < sentences:
+            if len(starts) > 2 and long:
                 cut[row] = long[int(rng.integers(len(long)))]
-            elif not passages or len(whole) < passages - sentences:
-                whole.append(row)
-            elif len(cut) == sentences:
-                break
         if len(cut) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(cut)} blocks of two sentences of which one has {SHORTEST} wordpieces or more; cloze recall "
                 "needs at least 2. Chunk longer documents."
             )
+        whole = islice((row for row in order if row not in cut), max(0, (passages or len(corpus)) - len(cut)))
         bodies = {row: corpus.tokens(row) for row in (*cut, *whole)}
         asked = [bodies[row][start:stop] for row, (start, stop) in cut.items()]
         if longest:
@@ -111,23 +110,25 @@ class ClozePassages:
             The passages, without titles; None where fewer than `FEWEST_TITLES` titles can be asked for.
         """
         rng = generator(seed, Stream.CLOZE_TITLES)
-        asked, others, seen = list[int](), list[int](), set[bytes]()
-        for row in rng.permutation(len(corpus)).tolist():
+        asked, order = dict[bytes, int](), rng.permutation(len(corpus)).tolist()
+        for row in order:
+            if len(asked) == titles:
+                break
             title = corpus.title(row)
-            if len(title) and title.tobytes() in seen:
-                continue
-            if len(title) and len(asked) < titles and not len(occurrences(corpus.tokens(row), title)):
-                asked.append(row)
-            elif not passages or len(others) < passages - titles:
-                others.append(row)
-            else:
-                continue
-            seen.add(title.tobytes())
+            if len(title) and title.tobytes() not in asked and not len(occurrences(corpus.tokens(row), title)):
+                asked[title.tobytes()] = row
         if len(asked) < min(FEWEST_TITLES, titles):
             return None
-        rows = [*asked, *others]
+        rows, taken = [*asked.values()], {*asked}
+        for row in order:
+            if len(rows) >= (passages or len(corpus)):
+                break
+            title = corpus.title(row).tobytes()
+            if not title or title not in taken:
+                rows.append(row)
+                taken.add(title)
         return cls(
-            [corpus.title(row) for row in asked],
+            [corpus.title(row) for row in asked.values()],
             [corpus.title(row)[:0] for row in rows],
             [corpus.tokens(row) for row in rows],
         )

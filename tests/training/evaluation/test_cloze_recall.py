@@ -70,6 +70,15 @@ def test_a_sentence_is_cut_out_of_its_own_block_alone(chain: Chain):
     assert sorted(restored) == bodies
 
 
+def test_more_sentences_are_asked_for_than_blocks_have(tmp_path):
+    """Blocks that cannot lose a sentence are among the passages still, and no more passages than are asked for."""
+    two = {f"Page {n}": [[f"The first sentence of page {n}.", f"And the second one of {n}."]] for n in range(6)}
+    blocks = make_blocks(tmp_path / "blocks", {**two, **{f"Line {n}": [[f"A line {n}."]] for n in range(9)}})
+    for passages, expected in ((12, 12), (99, 15), (0, 15), (4, 6)):
+        found = ClozePassages.drawn(Corpus(blocks), 12, passages, seed=0)
+        assert (len(found.sentences), len(found)) == (6, expected)
+
+
 def test_short_queries_are_runs_of_the_same_sentences(chain: Chain):
     whole, short = (ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=1, longest=longest) for longest in (0, 4))
     assert [*map(list, whole.bodies[:12])] == [*map(list, short.bodies[:12])]
@@ -98,6 +107,7 @@ def test_a_title_asks_for_a_block_that_does_not_contain_it(tmp_path):
     assert not any(map(len, found.titles)) and len(found) == len(titles) + 1  # one block a title, and that without one
     again, other = (ClozePassages.titled(corpus, 5, 0, seed=seed) for seed in (0, 1))
     assert [*map(list, again.sentences)] == [*map(list, found.sentences)] != [*map(list, other.sentences)]
+    assert len(ClozePassages.titled(corpus, 5, 7, seed=0)) == 7
     assert ClozePassages.titled(corpus, 9, 0, seed=0) is None  # eight titles are too few
 
 
