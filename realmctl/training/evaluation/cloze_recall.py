@@ -123,10 +123,10 @@ class ClozePassages:
         for row in order:
             if len(rows) >= (passages or len(corpus)):
                 break
-            title = corpus.title(row).tobytes()
-            if not title or title not in taken:
+            named = corpus.title(row).tobytes()
+            if not named or named not in taken:
                 rows.append(row)
-                taken.add(title)
+                taken.add(named)
         return cls(
             [corpus.title(row) for row in asked.values()],
             [corpus.title(row)[:0] for row in rows],
