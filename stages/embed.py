@@ -20,7 +20,7 @@ class Embed(EmbedSettings, Stage):
 
     With --former, the vectors of blocks that have not changed are reused from former embeddings, from an index or from a
     model, and only the other blocks are embedded. Embeddings of the same blocks by a retriever of the same weights, such as a
-    start that training kept, are taken over without it.
+    start that training kept, are reused without it.
     """
 
     makes = "embeddings"
