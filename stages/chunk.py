@@ -14,6 +14,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution.shards import Executor
 from realmctl.pipeline import Stage, help_texts, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
+from realmctl.tokens.names import TOKENIZER_FILES, UNREAD_VOCABULARIES
 from realmctl.tokens.recipes import trained_kind
 
 
@@ -36,6 +37,7 @@ class Chunk(ChunkSettings, Stage):
         default="train:30522",
         literals=("train:",),
         hub=True,
+        files=(*TOKENIZER_FILES, *UNREAD_VOCABULARIES),
     )
     workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")

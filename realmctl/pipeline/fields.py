@@ -82,6 +82,8 @@ class Role:
     """source: prefixes of values that are not paths, such as `train:`."""
     hub: bool = False
     """source: a hub id is accepted."""
+    files: tuple[str, ...] = ()
+    """source: names of the files that are read of a folder; others are neither fetched nor part of the recipe. Empty: all are."""
     choices: Callable[[], Sequence[str]] | None = None
     """setting: returns the names that the value can have."""
     range: Range = Range()
@@ -164,9 +166,10 @@ def source(
     positional: bool = False,
     literals: tuple[str, ...] = (),
     hub: bool = False,
+    files: tuple[str, ...] = (),
 ) -> Any:
     """Declare an input from outside: a path, `-`, a literal such as `train:8000`, or a hub id. The recipe has its hash."""
-    return _field(Role("source", help, positional=positional, literals=literals, hub=hub), default)
+    return _field(Role("source", help, positional=positional, literals=literals, hub=hub, files=files), default)
 
 
 def setting(

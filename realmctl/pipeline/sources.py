@@ -23,18 +23,21 @@ MIN_FREE_BYTES = 2**30
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
+def digest_of(value: Any, literals: tuple[str, ...], names: tuple[str, ...] = ()) -> Any:
     """Return what a source adds to a recipe: the hash of its content, the literal itself, or None for None.
 
-    The manifests of a folder that is an artifact do not count: they say when and where it was made.
+    With `names`, a folder is its files of these names alone. The manifests of a folder that is an artifact do not count: they say
+    when and where it was made.
     """
     if value is None:
         return None
     if isinstance(value, tuple):
-        return [digest_of(item, literals) for item in value]
+        return [digest_of(item, literals, names) for item in value]
     if is_literal(value, literals):
         return str(value)
     path = Path(value)
+    if names and path.is_dir():
+        return digest({name: digest_file(path / name) for name in names if (path / name).is_file()})
     if not path.is_dir() or not is_artifact(path):
         return digest_source(path)
     files = [file for file in files_below(path) if file.name != MANIFEST or not is_artifact(file.parent)]

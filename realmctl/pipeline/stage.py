@@ -41,7 +41,7 @@ from realmctl.pipeline.fields import flag_of, roles
 from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.settings import Settings
-from realmctl.pipeline.sources import digest_of, localise, provenance_of
+from realmctl.pipeline.sources import HUB_FILES, digest_of, localise, provenance_of
 from realmctl.pipeline.together import Exchange, make_together
 
 
@@ -134,10 +134,9 @@ class Stage(Settings):
             name: list(value) if isinstance(value, tuple) else value
             for name, value in self._fields_with_role("setting").items()
         }
-        literals = {name: role.literals for name, role in roles(type(self)).items()}
-        sources = self._fields_with_role("source")
-        digests = {name: digest_of(value, literals[name]) for name, value in sources.items()}
-        files = {name: provenance_of(value, literals[name]) for name, value in sources.items()}
+        known, sources = roles(type(self)), self._fields_with_role("source")
+        digests = {name: digest_of(value, known[name].literals, known[name].files) for name, value in sources.items()}
+        files = {name: provenance_of(value, known[name].literals) for name, value in sources.items()}
         artifacts = self.inputs()
         inputs = {name: artifact.content for name, artifact in artifacts.items()}
         inputs |= {name: digest for name, digest in digests.items() if digest is not None}
@@ -172,7 +171,14 @@ class Stage(Settings):
         """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
         with temporary_folder() as spool:
             changes = {
-                name: localise(value, role.literals, role.hub, name if role.positional else flag_of(name), spool)
+                name: localise(
+                    value,
+                    role.literals,
+                    role.hub,
+                    name if role.positional else flag_of(name),
+                    spool,
+                    role.files or HUB_FILES,
+                )
                 for name, role in roles(type(self)).items()
                 if role.name == "source" and (value := getattr(self, name)) is not None
             }

@@ -16,6 +16,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.errors import InputError, as_realmctl_error, one_line
+from realmctl.tokens.names import UNREAD_VOCABULARIES
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """BERT's special tokens, in the order of the fields of `Specials`."""
@@ -226,7 +227,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _nothing(folder: Path) -> str:
-    other = [name for name in ("sentencepiece.bpe.model", "spiece.model", "merges.txt") if (folder / name).is_file()]
+    other = [name for name in UNREAD_VOCABULARIES if (folder / name).is_file()]
     if other:
         return (
             f"{folder} holds its tokenizer as {other[0]}, and only tokenizer.json and BERT's vocab.txt are read. Write it with "

@@ -70,6 +70,11 @@ def test_what_a_source_adds_to_a_recipe(folder):
     assert digest_of(None, ()) is None
     assert digest_of("train:10", ("train:",)) == "train:10"
     assert digest_of((folder, folder / "a.txt"), ()) == [digest_source(folder), digest_file(folder / "a.txt")]
+    read = digest_of(folder, (), ("a.txt", "z.txt"))
+    (folder / "b" / "1.txt").write_text("not read")
+    assert digest_of(folder, (), ("a.txt", "z.txt")) == read
+    (folder / "z.txt").write_text("read")
+    assert digest_of(folder, (), ("a.txt", "z.txt")) != read
 
 
 def test_an_artifact_as_a_source_is_its_files_whenever_and_wherever_it_was_made(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import json
 import random
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -111,6 +112,17 @@ def test_a_given_tokenizer_is_copied(made, source, tmp_path):
     )
     assert given.manifest.files["tokens.npy"] == made.manifest.files["tokens.npy"]
     assert given.manifest.files["tokenizer/vocab.txt"] == made.manifest.files["tokenizer/vocab.txt"]
+
+
+def test_a_tokenizer_counts_by_its_own_files(made, source, tmp_path):
+    """So blocks are reused when an encoder's weights change, and none are fetched from the hub."""
+    shutil.copytree(made.path / "tokenizer", tmp_path / "encoder")
+    settings = {"corpus": (source,), "max_wordpieces": 32}
+    first = Chunk(**settings, tokenizer=str(made.path / "tokenizer")).make(tmp_path / "blocks")
+    (tmp_path / "encoder" / "model.safetensors").write_bytes(b"weights")
+    assert Chunk(**settings, tokenizer=str(tmp_path / "encoder")).make(tmp_path / "blocks").path == first.path
+    (tmp_path / "encoder" / "tokenizer_config.json").write_text("{}")
+    assert Chunk(**settings, tokenizer=str(tmp_path / "encoder")).make(tmp_path / "blocks").path != first.path
 
 
 def test_transformers_takes_the_tokenizer(made):

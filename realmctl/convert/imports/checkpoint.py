@@ -17,17 +17,11 @@ from torch import Tensor
 from realmctl.errors import InputError, as_realmctl_error
 from realmctl.models.families.known import known_types
 from realmctl.models.weights import load_pickled, load_tensors
+from realmctl.tokens.names import TOKENIZER_FILES
 
 CheckpointKind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
 BLOCK_EMBEDDINGS = "block_emb"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
 HUB_FILES = (
     "*.json",
     "*.safetensors",

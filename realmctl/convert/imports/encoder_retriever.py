@@ -40,6 +40,11 @@ class EncoderSettings:
     block_length: int | None = None
     truncate_dim: int | None = None
 
+    def __post_init__(self) -> None:
+        """20 and 20.0 are one scale, so they make one artifact."""
+        if self.scale is not None:
+            object.__setattr__(self, "scale", float(self.scale))
+
     def given(self) -> list[str]:
         """Return the names of the settings that were given."""
         return [name for name, value in asdict(self).items() if value is not None]

@@ -127,6 +127,7 @@ def test_the_scale_multiplies_inner_products_and_is_in_the_recipe(tmp_path):
     cosines = vectors(plain, TEXTS) @ vectors(plain, TEXTS, TITLES).T
     np.testing.assert_allclose(vectors(scaled, TEXTS) @ vectors(scaled, TEXTS, TITLES).T, 20 * cosines, rtol=1e-5)
     assert scaled.settings["scale"] == 20 and scaled.recipe != plain.recipe
+    assert imported(folder, tmp_path / "20", scale=20).recipe == scaled.recipe
     hashes = {Retriever.load(artifact.path).block_encoder_hash() for artifact in (plain, scaled)}
     assert len(hashes) == 2
 
