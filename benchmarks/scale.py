@@ -346,6 +346,14 @@ def page_of(measured: Sequence[Measured]) -> str:
         parts.append(
             f"\n## {'Documents of drawn sentences' if drawn else 'Articles of Wikipedia'}, encoder {encoder}\n\n"
         )
+        cut = {each.documents: each.found["blocks"] for each in mine if each.stage == "chunk"}
+        if any(blocks != documents for documents, blocks in cut.items()):
+            parts.append(
+                "".join(
+                    f"{documents:,} documents are {blocks:,.0f} blocks. " for documents, blocks in cut.items()
+                ).strip()
+                + "\n\n"
+            )
         parts.append(table_of(mine))
     machines = "; ".join(sorted({f"{each.machine}, {each.date}" for each in measured}))
     loads = [each.load for each in measured]
