@@ -62,25 +62,16 @@ Recall@5: the share of questions with an answer in one of the five best blocks. 
 core, for what is the arm's own: its training, its embeddings and its index.
 
 {recall}
-
-## Every claim and its rule
-
-{verdicts}
-
-## Utility
-
-Nats a wordpiece over the null document, of sentences of the articles themselves.
-
-{utility}
-
-## How it was run
+{unmeasured}
+{sections}## How it was run
 
 ```bash
-VARS="{variables}" ENCODER=FOLDER \\
+VARS="{variables}" \\
+  ENCODER=FOLDER \\
   examples/wikipedia.sh FOLDER CORPUS nq=FILE webq=FILE trec=FILE selqa=FILE
 ```
 
-- Whole seeds: {seeds}. A dash is what was not measured yet. Results: [{name}]({beside}).
+- Whole seeds: {seeds}. Results: [{name}]({beside}).
 - realmctl {realmctl}; {processor}.
 {notes}"""
 
@@ -88,32 +79,44 @@ VARS="{variables}" ENCODER=FOLDER \\
 def page(ledger: Ledger, beside: str, notes: str = "") -> str:
     """Return the page. `beside` is the path from the page's folder to the results; `notes` end it."""
     outputs = [f"{arm}.{name}" for arm in ARMS for name in QUESTIONS]
+    recall = [
+        [label, *(cell(ledger, f"{arm}.{name}", "recall@5") for name in QUESTIONS), _minutes(ledger, arm)]
+        for arm, label in ARMS.items()
+    ]
+    missing = "; ".join(row[0] for row in recall if row not in _measured(recall))
     return PAGE.format(
         summary=_what_holds(ledger),
-        verdicts=verdicts(CLAIMS, ledger),
-        recall=table(
-            ["", *QUESTIONS.values(), "minutes"],
-            [
-                [label, *(cell(ledger, f"{arm}.{name}", "recall@5") for name in QUESTIONS), _minutes(ledger, arm)]
-                for arm, label in ARMS.items()
-            ],
-        ),
-        utility=table(
-            ["", "retrieved candidates", "first candidate"],
-            [
-                [
-                    ARMS[arm],
-                    *(cell(ledger, f"{arm}.utility", metric) for metric in ("retrieval_utility", "top_1_utility")),
-                ]
-                for arm in ("realm", "random", "stale")
-            ],
-        ),
+        recall=table(["", *QUESTIONS.values(), "minutes"], _measured(recall)),
+        unmeasured=f"\nNot measured yet: {missing}.\n" if missing else "",
+        sections=_claims(ledger) + _utility(ledger),
         name=Path(beside).name,
         beside=beside,
         notes=notes,
         variables=" ".join(f"{name}={value}" for name, value in sorted(ledger.records[-1].variables.items())),
         **{key: value for key, value in circumstances(ledger, outputs).items() if key != "missing"},
     )
+
+
+def _measured(rows: list[list[str]]) -> list[list[str]]:
+    """The rows in which something was measured."""
+    return [row for row in rows if {*row[1:]} != {DASH}]
+
+
+def _claims(ledger: Ledger) -> str:
+    """The section of the claims; empty as long as none was measured."""
+    measured = any(judged(claim, ledger)[1] != DASH for claim in CLAIMS)
+    return f"## Every claim and its rule\n\n{verdicts(CLAIMS, ledger)}\n\n" if measured else ""
+
+
+def _utility(ledger: Ledger) -> str:
+    """The section of the utility; empty as long as none was measured."""
+    rows = [
+        [ARMS[arm], *(cell(ledger, f"{arm}.utility", metric) for metric in ("retrieval_utility", "top_1_utility"))]
+        for arm in ("realm", "random", "stale")
+    ]
+    text = "## Utility\n\nNats a wordpiece over the null document, of sentences of the articles themselves.\n\n"
+    found = _measured(rows)
+    return f"{text}{table(['', 'retrieved candidates', 'first candidate'], found)}\n\n" if found else ""
 
 
 def _what_holds(ledger: Ledger) -> str:
