@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+import realmctl.loading  # noqa: F401  # first used while a test has replaced what it holds, it would keep the replacement
 from realmctl.artifacts import Artifact, Origin, writing
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "enwiki"
