@@ -74,7 +74,7 @@ WAYS = {
     "hybrid": ("encoder as published", HYBRID, ASKED),
     "ict": ("ICT", DENSE, ("covid", "nl2bash")),
     "ict_hybrid": ("ICT", HYBRID, ("covid",)),
-    "adapt": ("ICT + KL, kept if shown (`adapt`)", DENSE, ("covid", "nl2bash", "ml")),
+    "adapt": ("ICT + KL, kept if shown (`adapt`)", DENSE, ("covid", "ml")),
     "adapt_hybrid": ("ICT + KL, kept if shown (`adapt`)", HYBRID, ASKED),
     "labels_128": ("128 labelled questions", DENSE, ("tldr", "ml")),
     "labels_128_hybrid": ("128 labelled questions", HYBRID, ("tldr", "ml")),
@@ -116,6 +116,9 @@ MEASURED = {
     ),
     "real_text_long.em_plain": Measured(LONGER, rf"- REALM's retriever minus start, plain reader: {INTERVAL}"),
     "adapt.scores": Measured(ADAPT, SCORES.format(r"([+-]0\.\d+) \| \S+")),
+    "adapt.adapted": Measured(
+        ADAPT, r"\n\| ICT \+ KL, kept if shown \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| 3 \|\n"
+    ),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     **{
         f"adapt.{way}_{asked}": Measured(
