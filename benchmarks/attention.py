@@ -16,7 +16,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from realmctl.models.bert.layers import TokenLayout, _attend_by_length, _attend_groups, _attend_padded, _attention
+from realmctl.models.bert.attention import _attention, attend_by_length, attend_groups, attend_padded
+from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.inputs import TokenBatch
 
 SHAPES = {  # name: rows, shortest and longest row in tokens, heads, width of a head
@@ -46,9 +47,9 @@ def main() -> None:
     narrow = given.precision == "bf16"
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    ways: dict[str, Way] = {"by row": by_row, "by length": _attend_by_length, "padded": _attend_padded}
+    ways: dict[str, Way] = {"by row": by_row, "by length": attend_by_length, "padded": attend_padded}
     if narrow:
-        ways["in bfloat16"] = _attend_groups
+        ways["in bfloat16"] = attend_groups
     for name, (count, shortest, longest, heads, width) in SHAPES.items():
         lengths_B = torch.randint(shortest, longest + 1, (count,))
         mask_BL = torch.arange(int(lengths_B.max())) < lengths_B[:, None]

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Mapping
 from fnmatch import fnmatch
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from realmctl.errors import RealmctlError
 from realmctl.pipeline import pipeline_file, roles
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
+from realmctl.version import __version__
 
 MEASURES = ("eval-em", "eval-utility", "eval-knn-lm")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -120,7 +120,7 @@ class Recorder:
         }
         seconds = {step.name: round(self.costs.get(self.hashes[step.name], float("nan")), 1) for step in steps}
         known = {name: cost for name, cost in seconds.items() if cost == cost}
-        with_what = {"realmctl": version("realmctl"), "processor": processor()}
+        with_what = {"realmctl": __version__, "processor": processor()}
         self.ledger.append(
             Record(output, self.seed, self.hashes[output], values, known, with_what, dict(self.variables))
         )
@@ -136,7 +136,11 @@ class Recorder:
 
 
 def processor() -> str:
-    """Return the name of the processor."""
+    """Return the name of the GPU, or of the processor where there is none."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
     lines = CPU_INFO.read_text(encoding="utf-8").splitlines() if CPU_INFO.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from judged import DASH, FEWEST_SEEDS, Claim, cell, circumstances, judged, minutes, summary, table, verdicts
 from ledger import Ledger
-from notation import signed
-from spread import difference
+from notation import interval, mean_and_sd, signed
+from spread import difference, spread
 
 ARMS = {
     "bm25": "BM25",
@@ -36,6 +36,7 @@ SHARED = (
 )
 AFTER_ICT = ("orqa", "realm", "random", "random-span", "stale")
 LEAST = 0.01
+DEPTHS = ("recall@1", "recall@5", "recall@20")
 
 CLAIMS = tuple(
     Claim(f"{statement}, {label}", (f"realm.{name}", "recall@5"), (f"{other}.{name}", "recall@5"), LEAST)
@@ -59,11 +60,11 @@ Does REALM pre-training find more than an inverse cloze task of equal compute, o
 ## Recall before fine-tuning
 
 Recall@5: the share of questions with an answer in one of the five best blocks. Only questions count whose answer is among BM25's first hundred blocks. Minutes are of one
-core, for what is the arm's own: its training, its embeddings and its index.
+core (of the process that feeds it, on a GPU), for what is the arm's own: its training, its embeddings and its index.
 
 {recall}
 {unmeasured}
-{sections}## How it was run
+{together}{sections}## How it was run
 
 ```bash
 VARS="{variables}" \\
@@ -88,6 +89,7 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
         summary=_what_holds(ledger),
         recall=table(["", *QUESTIONS.values(), "minutes"], _measured(recall)),
         unmeasured=f"\nNot measured yet: {missing}.\n" if missing else "",
+        together=_together(ledger),
         sections=_claims(ledger) + _utility(ledger),
         name=Path(beside).name,
         beside=beside,
@@ -108,6 +110,36 @@ def _claims(ledger: Ledger) -> str:
     return f"## Every claim and its rule\n\n{verdicts(CLAIMS, ledger)}\n\n" if measured else ""
 
 
+def _of_all(ledger: Ledger, arm: str, metric: str) -> dict[int, float]:
+    """{seed: value} over the questions of all sets together, for the seeds that have every set."""
+    sets = [ledger.newest(f"{arm}.{name}") for name in QUESTIONS]
+    seeds = set.intersection(*(set(each) for each in sets))
+    found = {}
+    for seed in sorted(seeds):
+        values = [each[seed].values for each in sets]
+        asked = sum(each["questions"] for each in values)
+        found[seed] = sum(each["questions"] * each[metric] for each in values) / asked
+    return found
+
+
+def _together(ledger: Ledger) -> str:
+    """The section on the questions of all sets together; empty as long as ORQA was not measured."""
+    base = {metric: _of_all(ledger, "orqa", metric) for metric in DEPTHS}
+    rows = []
+    for arm, label in ARMS.items():
+        own = {metric: _of_all(ledger, arm, metric) for metric in DEPTHS}
+        cells = []
+        for metric in DEPTHS:
+            over = difference(own[metric], base[metric]) if arm in AFTER_ICT and arm != "orqa" else None
+            gain = f" ({signed(over.mean)} {interval(over)})" if over else ""
+            cells.append(mean_and_sd(spread(own[metric])) + gain)
+        rows.append([label, *cells])
+    if not base["recall@5"]:
+        return ""
+    text = "## All questions together\n\nIn parentheses: minus ORQA of equal compute, with the 95 % interval over seeds. No claim was written on these before the runs.\n\n"
+    return f"{text}{table(['', *DEPTHS], _measured(rows))}\n\n"
+
+
 def _utility(ledger: Ledger) -> str:
     """The section of the utility; empty as long as none was measured."""
     rows = [
@@ -120,25 +152,20 @@ def _utility(ledger: Ledger) -> str:
 
 
 def _what_holds(ledger: Ledger) -> str:
-    """Return what each arm gained over the ICT that it starts from, and what the claims say as far as they were measured."""
+    """Return what each arm gains over ORQA on all questions, and what the claims say as far as they are decided."""
     lines = []
     for arm, label in ARMS.items():
-        found = {
-            title: difference(ledger.by_seed(f"{arm}.{name}", "recall@5"), ledger.by_seed(f"ict.{name}", "recall@5"))
-            for name, title in QUESTIONS.items()
-        }
-        gains = {title: each for title, each in found.items() if each}
-        if arm in AFTER_ICT and gains:
-            seeds = min(each.n for each in gains.values())
-            told = ", ".join(f"{signed(each.mean)} on {title}" for title, each in gains.items())
-            lines.append(f"- **{label}**: recall@5 minus that of ICT is {told}; {seeds} of {FEWEST_SEEDS} seeds.")
-    measured = [claim for claim in CLAIMS if judged(claim, ledger)[1] != DASH]
-    claims = (
-        summary(measured, ledger)
-        if measured
-        else f"Nothing is shown yet: each claim asks for {FEWEST_SEEDS} seeds of two arms."
-    )
-    return "\n".join([*lines, "", claims]).strip()
+        gains = {metric: difference(_of_all(ledger, arm, metric), _of_all(ledger, "orqa", metric)) for metric in DEPTHS}
+        if arm in AFTER_ICT and arm != "orqa" and gains["recall@5"]:
+            told = ", ".join(f"{name} {signed(each.mean)} {interval(each)}" for name, each in gains.items() if each)
+            lines.append(
+                f"- **{label}**, minus ORQA of equal compute, all questions: {told}; {gains['recall@5'].n} of {FEWEST_SEEDS} seeds."
+            )
+    decided = [claim for claim in CLAIMS if not judged(claim, ledger)[0].startswith(("open", "not measured"))]
+    unseen = len(CLAIMS) - len(decided)
+    claims = summary(decided, ledger) if decided else ""
+    still = f"- {unseen} of the {len(CLAIMS)} claims that were written before the runs are open: they ask for {FEWEST_SEEDS} seeds of two arms ([claims](#every-claim-and-its-rule))."
+    return "\n".join([*lines, *([still] if unseen else []), "", claims]).strip()
 
 
 def _minutes(ledger: Ledger, arm: str) -> str:

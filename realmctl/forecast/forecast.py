@@ -90,14 +90,11 @@ def forecast(
                 run = _refreshing(stage, seconds, alone, build, machines)
                 found = simulate(run)
                 ages, refresh_seconds = found, run.embed_seconds + run.build_seconds
+                if target_age:
+                    enough = devices_for_age(target_age, _refreshing(stage, seconds, alone, build, machines, 1))
                 seconds = found.seconds * (cost.steps / run.steps)
                 devices += machines.refresh_devices
                 network += cost.refreshed.nbytes * machines.devices * (cost.steps // stage.settings["refresh_every"])
-                enough = (
-                    devices_for_age(target_age, _refreshing(stage, seconds, alone, build, machines, 1))
-                    if target_age
-                    else None
-                )
         memory, micro = _memory(cost, machines)
         flops = cost.work if cost.kind in ("train", "embed") else 0.0
         hours = devices * (seconds or 0.0) / 3600

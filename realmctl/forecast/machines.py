@@ -25,9 +25,9 @@ READ_RATE = 35e6
 """Bytes of XML that the process that reads a .bz2 dump decompresses in a second."""
 COPY_RATE = 1e9
 """Bytes that are copied and hashed in a second."""
-UTILISATION = {"train": 0.35, "embed": 0.45}
-"""Share of the peak that training and embedding reach. This is an assumption until a GPU has been measured: use --calibrate on
-the device itself."""
+UTILISATION = {"train": 0.15, "embed": 0.10}
+"""Share of the peak that training and embedding reach. An H100 reached .07 to .23 in training steps of a BERT-base, and .10 in embedding with reading and writing
+(docs/results/gpu.md). Use --calibrate on the device itself."""
 NETWORK_BYTES_PER_SECOND = 25e9
 """Bytes that each device sends in a second to devices of other hosts (200 Gbit/s). An assumption too."""
 TEXT_RATES = {"chunk": 3.0e6, "tag": 1.7e5}

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from realmctl.errors import ConfigError
-from realmctl.models.bert.layers import TokenLayout, fresh_layer, run_layer
+from realmctl.models.bert.layers import fresh_layer, run_layer
+from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.encoder import layer_states
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision

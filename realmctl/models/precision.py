@@ -20,10 +20,20 @@ def pick_device(name: str = "auto") -> torch.device:
 
     `auto` is the first CUDA device, or the CPU where there is none. With several processes `auto` gives each its own device.
 
+    On a GPU PyTorch no longer chooses cuDNN for attention in this process: cuDNN plans each shape that it has not met, which takes longer
+    than the attention, and texts give a new shape with every batch (docs/results/gpu.md).
+
     Raises:
         ConfigError: the name is not a device.
         ResourceError: this process does not see that CUDA device.
     """
+    device = _device(name)
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    return device
+
+
+def _device(name: str) -> torch.device:
     if name == "auto" and torch.cuda.is_available() and processes.world_size() > 1:
         name = f"cuda:{processes.local_rank()}"
     if name == "auto":

@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from realmctl.artifacts.disk import not_as_written, require_regular, share_as_folder
 from realmctl.errors import InputError, NotFiniteError, QualityError, ResourceError, as_realmctl_error, one_line
@@ -45,6 +46,24 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
     share_as_folder(path)
     _read_back(plain, path)
+
+
+_DRAWS = ("normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_")
+"""By name, because transformers has its own of each."""
+
+
+class WithoutDraws(TorchFunctionMode):
+    """Within this context new modules hold zeros where they would draw weights at random.
+
+    For modules whose weights are all read from a file next: for 110 M weights the draws take several times as long as reading. It holds in this
+    thread alone.
+    """
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function.__name__ in _DRAWS:
+            tensor: Tensor = args[0] if args else kwargs["tensor"]  # those of `nn.init` are given it by name
+            return tensor.detach().zero_()
+        return function(*args, **(kwargs or {}))
 
 
 def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:

@@ -73,7 +73,7 @@ def write_corpus(path: Path, documents: int) -> Path:
 
 def test_throughput_of_a_bert_base(tmp_path, measured):
     """Random weights are as fast as trained ones. The rows of the table are printed at the end."""
-    blocks = Chunk(corpus=(write_corpus(tmp_path / "c.jsonl", 1500),), tokenizer=f"train:{WORDPIECES}").make(
+    blocks = Chunk(corpus=(write_corpus(tmp_path / "c.jsonl", 600),), tokenizer=f"train:{WORDPIECES}").make(
         tmp_path / "blocks"
     )
     spans = Tag(blocks=blocks).make(tmp_path / "spans")
@@ -87,10 +87,10 @@ def test_throughput_of_a_bert_base(tmp_path, measured):
     questions.write_text('{"question": "When was it?", "answer": ["1600"]}\n' * 64)
     measured.append(embedding(embed, shape, tmp_path / "measured"))
     for stage in (
-        MlmInit(blocks=blocks, spans=None, bert="scratch:base", steps=12, batch_size=64),
-        IctInit(blocks=blocks, encoder=encoder, steps=12, batch_size=64),
-        Pretrain(**parts, spans=spans, steps=12, batch_size=16, candidates=8, refresh="never"),
-        Finetune(**parts, questions=questions, steps=12, batch_size=4, retriever_beam=100),
+        MlmInit(blocks=blocks, spans=None, bert="scratch:base", steps=24, batch_size=64),
+        IctInit(blocks=blocks, encoder=encoder, steps=24, batch_size=64),
+        Pretrain(**parts, spans=spans, steps=24, batch_size=16, candidates=8, refresh="never"),
+        Finetune(**parts, questions=questions, steps=24, batch_size=4, retriever_beam=100),
     ):
         measured.append(training_step(stage, shape))
     assert all(row.seconds > 0 and row.memory_bytes > 0 for row in measured)

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert import layers
+from realmctl.models.bert import attention, layers
 from realmctl.models.bert.files import scratch_config
 from realmctl.models.encoder import cls_state, hidden_states, layer_states, states_at, states_at_places
 from realmctl.models.inputs import TokenBatch
@@ -109,7 +109,7 @@ def test_padded_attention_for_accelerators_is_the_same(
 ) -> None:
     position_BP = torch.tensor([[0, 2], [1, 0], [30, 4], [3, 3]])
     by_length = states_at(mlm.bert, batch, position_BP)
-    monkeypatch.setattr(layers, "_attend_by_length", layers._attend_padded)
+    monkeypatch.setattr(layers, "attend", attention.attend_padded)
     assert_close(states_at(mlm.bert, batch, position_BP), by_length, atol=2e-6, rtol=1e-5)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -20,7 +21,7 @@ from realmctl.models.bert.foreign_config import read_fields
 from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory
 from realmctl.models.families.family import Family
 from realmctl.models.families.known import FAMILIES, family, family_of, known_types
-from realmctl.models.weights import load_into, load_pickled, load_tensors, require_finite, save_tensors
+from realmctl.models.weights import WithoutDraws, load_into, load_pickled, load_tensors, require_finite, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
 _SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
@@ -136,13 +137,15 @@ def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[PreTrain
     if dropout is not None:
         for name in known.rates:
             setattr(config, name, dropout)
-    model = known.masked_lm(config)
-    tensors = named_as(model, {name: tensor for name, tensor in _read(folder).items() if not IGNORED.fullmatch(name)})
+    read = {name: tensor for name, tensor in _read(folder).items() if not IGNORED.fullmatch(name)}
+    has_head = any(name.startswith(known.head) for name in read)
+    with WithoutDraws() if has_head else nullcontext():
+        model = known.masked_lm(config)
+    tensors = named_as(model, read)
     prefix = model.base_model_prefix
     if known.has_pooler and any(name.startswith(f"{prefix}.pooler.") for name in tensors):
         model.base_model.pooler = known.new_pooler(config).requires_grad_(False)
     require_finite(tensors, folder)  # first, because NaN differs from itself, and a tied decoder would look untied
-    has_head = any(name.startswith(known.head) for name in tensors)
     if has_head:
         _tie(known, tensors, folder)
     else:
@@ -171,7 +174,8 @@ def save_bert(model: PreTrainedModel, folder: Path) -> None:
 def load_bert(folder: Path, pooler: bool) -> PreTrainedModel:
     """Load a base model that `save_bert` wrote. Raises InputError that names a tensor which does not fit."""
     config = read_config(folder)
-    model = family(config.model_type).new_base(config, pooler)
+    with WithoutDraws():
+        model = family(config.model_type).new_base(config, pooler)
     load_into(model, load_tensors(folder / "model.safetensors"), folder)
     return model.eval()
 

@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.bert.modeling_bert import BertLayer, BertPooler
 
-from realmctl.models.bert.layers import TokenLayout, run_layer
+from realmctl.models.bert.layers import run_layer
+from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.families.family import Family
 from realmctl.models.inputs import TokenBatch
 

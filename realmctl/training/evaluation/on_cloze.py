@@ -38,11 +38,16 @@ def _told(name: str, won: Gain) -> dict[str, float]:
     return {name: won.mean, f"{name}_low": won.low, f"{name}_high": won.high}
 
 
-def lost_rule(steps: int, keeps_start: bool) -> AlarmRule:
+def lost_rule(steps: int, keeps_start: bool, what: str) -> AlarmRule:
     """The alarm of cloze recall: the gain over the start is shown to be a loss.
 
-    keeps_start: Whether the start is kept in such a case.
+    keeps_start: Whether the start is kept in such a case. what: Name of the stage.
     """
+    advice = "Use a lower --lr or fewer --steps; --keep gain keeps the start in such a case."
+    if keeps_start:
+        advice = "The start is kept unless a later measurement shows a gain."
+    elif what == "pretrain":
+        advice = "REALM does not train this: a sentence's own block is no candidate. Answers may be found more often all the same, so judge by questions."
     return AlarmRule(
         "cloze_lost",
         "cloze_gain_high",
@@ -51,9 +56,7 @@ def lost_rule(steps: int, keeps_start: bool) -> AlarmRule:
         1,
         range(steps + 1),
         "sentences find their blocks worse than at the start: at best {mean:+.4f} in the reciprocal rank",
-        "The start is kept unless a later measurement shows a gain."
-        if keeps_start
-        else "Use a lower --lr or fewer --steps; --keep gain keeps the start in such a case.",
+        advice,
     )
 
 
@@ -114,7 +117,7 @@ class OnCloze(Around[Part]):
         self.retriever, self.asked, self.settings = retriever, asked, settings
         self.what, self.every = what, settings.measured_every
         self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
-        self.alarms = Alarms([lost_rule(settings.steps, settings.keep == "gain")], settings.stop_on, what)
+        self.alarms = Alarms([lost_rule(settings.steps, settings.keep == "gain", what)], settings.stop_on, what)
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
         self.best_step, self.best_rr, self.last_step = 0, 0.0, 0

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert.layers import TokenLayout, _attend_by_length
+from realmctl.models.bert.attention import attend_by_length
+from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.encoder import hidden_states, states_at
 from realmctl.models.inputs import TokenBatch
 
@@ -91,9 +92,9 @@ def test_attention_with_gradients_is_computed_in_float32_on_a_cpu() -> None:
     mixed, oracle = ([part.clone().requires_grad_() for part in parts] for _ in range(2))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         rows = TokenLayout(batch)
-        context = _attend_by_length(mixed[0], mixed[1], mixed[2], rows, 0.0)
+        context = attend_by_length(mixed[0], mixed[1], mixed[2], rows, 0.0)
     context.float().square().sum().backward()
-    wide = _attend_by_length(oracle[0].float(), oracle[1].float(), oracle[2].float(), rows, 0.0).bfloat16()
+    wide = attend_by_length(oracle[0].float(), oracle[1].float(), oracle[2].float(), rows, 0.0).bfloat16()
     wide.float().square().sum().backward()
     assert torch.equal(context, wide)
     assert all(torch.equal(one.grad, two.grad) for one, two in zip(mixed, oracle, strict=True))
