@@ -10,5 +10,9 @@ def occurrences(tokens: NDArray[np.integer], needle: NDArray[np.integer]) -> NDA
     """Return the positions where `needle` begins in `tokens`, int64. An empty needle occurs nowhere."""
     if not 0 < len(needle) <= len(tokens):
         return np.empty(0, dtype=np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))
-    return np.flatnonzero((windows == needle).all(axis=1))
+    (places,) = (tokens[: len(tokens) - len(needle) + 1] == needle[0]).nonzero()
+    for offset in range(1, len(needle)):
+        if not len(places):
+            break
+        places = places[tokens[places + offset] == needle[offset]]
+    return places
