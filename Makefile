@@ -19,7 +19,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-slow test-cuda faults mutations docs parity lowest check constraints format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-slow test-cuda faults mutations docs parity lowest check constraints release format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -124,6 +124,9 @@ constraints: ## the newest versions that pyproject.toml allows into constraints.
 	build/constraints/bin/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]' --group dev --group docs
 	{ head -1 constraints.txt; build/constraints/bin/python -m pip freeze --all --exclude-editable | grep -viE '^(nvidia|triton|cuda)|^en[-_]core' | sed 's/+cpu$$//' | sort -f; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
+
+release: ## fill in what a release needs: SOURCE=https://..., the address of the repository, and DATE, by default today
+	$(BIN)/python docs/make_release.py --source "$(SOURCE)" $(if $(DATE),--date $(DATE))
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format realmctl stages tests examples benchmarks docs

@@ -1,6 +1,7 @@
 """Say what a release still lacks: python docs/check_release.py. The release workflow runs it before it builds.
 
-Nobody has released realmctl yet, so the address of its repository is not known, and no file names one. Whoever releases it fills it in.
+Nobody has released realmctl yet, so the address of its repository is not known, and no file names one. Whoever releases it gives it to
+`make release SOURCE=https://...` (docs/make_release.py).
 """
 
 from __future__ import annotations

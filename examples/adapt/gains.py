@@ -37,6 +37,7 @@ NAMES = {
     "ict": "ICT",
     "crops": "crops",
     "crops-20": "crops, 20 steps",
+    "ict-hard": "ICT, with hard negatives of BM25",
     "ict-distilled": "ICT + KL",
     "ict-kept": "ICT + KL, kept if shown (`adapt`)",
     "crops-kept": "crops + KL, kept if shown",

@@ -232,11 +232,12 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
         "ict-init", "crops-20", **{**CONTRAST, "steps": 20, "warmup": 2}, pairs="crops"
     ),
     "crops-kept": lambda bench: bench.trained("ict-init", "crops-kept", **KEPT, pairs="crops"),
+    "ict-hard": lambda bench: bench.trained("ict-init", "ict-hard", **CONTRAST, hard_negatives=1),
     "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
     "ict-kept": lambda bench: bench.trained("ict-init", "ict-kept", **KEPT, cloze_titles=1000),
     "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST, group_by="source"),
     "cocondenser": lambda bench: bench.trained(
-        "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3
+        "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3, group_by="source"
     ).part("retriever"),
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
     "realm": _realm,

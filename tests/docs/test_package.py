@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from docs.check_release import missing
+from docs.make_release import release
 from realmctl.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,19 +58,44 @@ def test_the_citation_is_of_this_version():
     assert citation["license"] == PROJECT["project"]["license"] and citation["authors"]
 
 
-def test_a_release_without_an_address_is_refused(tmp_path):
+@pytest.fixture
+def copy(tmp_path):
+    """The files that a release changes."""
     for name in ("pyproject.toml", "CITATION.cff", "CHANGELOG.md", "realmctl/version.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
-    address, citation = "https://example.org/realmctl", (tmp_path / "CITATION.cff").read_text()
+    return tmp_path
+
+
+def test_a_release_without_an_address_is_refused(copy):
     if "urls" not in PROJECT["project"]:
-        assert any("project.urls" in each for each in missing(tmp_path))
-        with (tmp_path / "pyproject.toml").open("a") as file:
-            file.write(f'\n[project.urls]\nSource = "{address}"\n')
-        (tmp_path / "CITATION.cff").write_text(f"{citation}repository-code: {address}\ndate-released: 2030-01-31\n")
-        (tmp_path / "CHANGELOG.md").write_text(f"## [{__version__}] - 2030-01-31\n")
-    assert missing(tmp_path) == []
+        assert any("project.urls" in each for each in missing(copy))
     assert "check_release.py" in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+
+
+def test_one_command_fills_in_what_a_release_lacks(copy):
+    """And a second version with another address as well."""
+    for version, source, date in (("7.0.0", "https://example.org/a/realmctl/", "2030-01-31"), ("7.1.0", "https://example.org/b", "2031-02-01")):  # fmt: skip
+        (copy / "realmctl" / "version.py").write_text(f'__version__ = "{version}"\n')
+        assert missing(copy)
+        assert release(copy, source, date) == f"v{version}" and missing(copy) == []
+        urls = tomllib.loads((copy / "pyproject.toml").read_text())["project"]["urls"]
+        assert urls["Source"] == source.rstrip("/") and len(urls) == 3
+        citation = yaml.safe_load((copy / "CITATION.cff").read_text())
+        assert citation["version"] == version and str(citation["date-released"]) == date and citation["references"]
+    changes = (copy / "CHANGELOG.md").read_text()
+    assert changes.index("[Unreleased]") < changes.index("[7.1.0] - 2031-02-01") < changes.index("[7.0.0] - 2030-01-31")
+
+
+@pytest.mark.parametrize(
+    ("source", "date"),
+    [("example.org", "2030-01-31"), ("https://example.org/a", "31.1.2030"), ("javascript:1", "2030-01-31")],
+)
+def test_a_release_with_a_wrong_address_or_date_changes_nothing(copy, source, date):
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError):
+        release(copy, source, date)
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
 def faults(text: str) -> list[str]:
