@@ -19,6 +19,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from realmctl.convert.imports.checkpoint import load_weights, read_json
 from realmctl.errors import ConfigError, InputError
+from realmctl.log import say
 from realmctl.models.bert.files import IGNORED, read_config
 from realmctl.models.families.known import FAMILIES, family, positions_of
 from realmctl.models.retriever_settings import Pooling
@@ -54,7 +55,7 @@ class EncoderFolder:
     max_length: longest input in tokens; None if the folder does not say. form: form of blocks that it was trained on.
     side: of DPR's two encoders, `question_encoder` or `ctx_encoder`; empty for other kinds.
     lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes. cosine: whether vectors are
-    compared by their cosine. truncate: how many numbers of a vector are used; None for all.
+    compared by their cosine. states_similarity: whether the folder says how they are compared. truncate: how many numbers of a vector are used; None for all.
     """
 
     folder: Path
@@ -68,6 +69,7 @@ class EncoderFolder:
     query_prompt: str = ""
     block_prompt: str = ""
     cosine: bool = False
+    states_similarity: bool = True
     truncate: int | None = None
 
 
@@ -123,6 +125,11 @@ def open_encoder(
         normalize = unit if normalize is None else normalize
     elif normalize is None and said.cosine:
         normalize = True
+        if not (said.states_similarity or (steps and steps[-1].kind == "normalize")):
+            say(
+                f"{folder} does not say how its vectors are compared. As in sentence-transformers, that is by cosine: they get length 1. "
+                "An encoder that was trained with inner products needs --no-normalize."
+            )
     if normalize is False and steps and steps[-1].kind == "normalize":
         steps.pop()
     elif normalize and not (steps and steps[-1].kind == "normalize"):
@@ -218,7 +225,8 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         lowercase=limits.get("do_lower_case") is True,
         query_prompt=query,
         block_prompt=block,
-        cosine=similarity == "cosine",
+        cosine=similarity in ("cosine", None),  # sentence-transformers' own default
+        states_similarity=similarity is not None,
         truncate=truncate,
     )
 

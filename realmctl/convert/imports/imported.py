@@ -11,7 +11,7 @@ from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.sources import digest_of, provenance_of
 
 Files = Path | tuple[Path, ...] | None
-VERSION = 1
+VERSION = 2
 """Part of the recipe. It increases when the same files give another artifact than before."""
 
 

@@ -83,8 +83,7 @@ def sentence_folder(folder: Path, pooling: Mapping[str, Any], *modules: Module, 
         for number, (name, path) in enumerate(listed)
     ]
     write_json(folder / "modules.json", entries)
-    if settings:
-        write_json(folder / "config_sentence_transformers.json", settings)
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot", **settings})
     return folder
 
 

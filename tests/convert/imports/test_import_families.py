@@ -39,7 +39,7 @@ def sentence_folder(model_type: str, folder: Path, *, length: int = families.LEN
     )
     model.save(str(folder / "sentence"))
     path = folder / "sentence" / "config_sentence_transformers.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "similarity_fn_name": None, **stated}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "similarity_fn_name": "dot", **stated}))
     return model
 
 
@@ -87,8 +87,10 @@ def test_the_length_that_a_folder_states_holds_for_the_prefix_too(model_type: st
     close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
 
 
-def test_similarity_by_cosine_gives_vectors_of_length_one(tmp_path: Path) -> None:
-    model = sentence_folder("roberta", tmp_path, similarity_fn_name="cosine")
+@pytest.mark.parametrize("stated", ["cosine", None])
+def test_similarity_by_cosine_gives_vectors_of_length_one(tmp_path: Path, stated: str | None) -> None:
+    """A folder that states no similarity is compared by cosine too, as sentence-transformers does."""
+    model = sentence_folder("roberta", tmp_path, similarity_fn_name=stated)
     unit = realmctl.load(imported(tmp_path), precision="fp32").encode_queries(TEXTS)
     plain = realmctl.load(imported(tmp_path, normalize=False), precision="fp32").encode_queries(TEXTS)
     close(np.linalg.norm(unit, axis=1), np.ones(len(TEXTS)))
