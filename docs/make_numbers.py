@@ -119,6 +119,7 @@ MEASURED = {
     "adapt.adapted": Measured(
         ADAPT, r"\n\| ICT \+ KL, kept if shown \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| 3 \|\n"
     ),
+    "adapt.lost": Measured("docs/results/adapt-recipe.md", r"\n\| 50 of 32 pairs \|.*\| (-\.\d+) \[[^]]*\] \|\n"),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     **{
         f"adapt.{way}_{asked}": Measured(
