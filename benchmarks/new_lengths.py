@@ -25,7 +25,7 @@ from realmctl.models.bert import layers
 from realmctl.models.bert.files import scratch_config
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import TokenBatch
-from realmctl.models.precision import has_bf16
+from realmctl.models.precision import bf16_is_faster
 
 ROWS, SHORTEST, LONGEST, WORDS = 20, 100, 180, 30522
 WAYS = {"filler": layers._BF16_MULTIPLE, "no filler": 1}
@@ -41,7 +41,7 @@ def main() -> None:
     if given.multiple:
         print(json.dumps(measure(given.size, given.steps, given.multiple)))
         return
-    if not has_bf16(torch.device("cpu")):
+    if not bf16_is_faster(torch.device("cpu")):
         raise SystemExit("This processor has no bfloat16, so realmctl computes in float32 here and adds no filler.")
     runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for _ in range(given.rounds):

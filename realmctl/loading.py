@@ -60,7 +60,7 @@ def load(
         index: the index that a model or qa-model searches; by default its own, or, for newer blocks, the newest of the series
             `index` beside the blocks.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
-        precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where the hardware has it.
+        precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where it is faster.
 
     Returns:
         What the table says for the artifact's kind.

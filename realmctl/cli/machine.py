@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict
 
 import torch
 
-from realmctl.models.precision import autocast, has_bf16, pick_device
+from realmctl.models.precision import autocast, bf16_is_faster, pick_device
 
 WIDTH = 768
 ROWS = 2048
@@ -31,7 +31,7 @@ class TorchFacts:
     threads: int
     blas: list[str]
     instructions: str
-    bf16_in_hardware: bool
+    bf16_is_faster: bool
     devices: list[Device]
     default_device: str
     gflops: dict[str, float]
@@ -53,7 +53,7 @@ def torch_facts(seconds: float = 2.0) -> TorchFacts:
         threads=torch.get_num_threads(),
         blas=_blas(),
         instructions=torch.backends.cpu.get_cpu_capability(),
-        bf16_in_hardware=has_bf16(device),
+        bf16_is_faster=bf16_is_faster(device),
         devices=devices,
         default_device=str(device),
         gflops={name: _gflops(device, name, seconds / 2) for name in ("fp32", "auto")},

@@ -1,7 +1,7 @@
 """Help texts of the options that several stages have, so that one option reads the same everywhere."""
 
 DEVICE = "Device to compute on: auto (a GPU if there is one), cpu or cuda:N."
-PRECISION = "Arithmetic: fp32, bf16, or auto (bf16 where the hardware has it)."
+PRECISION = "Arithmetic: fp32, bf16, or auto (bf16 where it is faster)."
 SEED = "Seed of all random numbers."
 STEPS = "Number of training steps."
 LEARNING_RATE = "Peak learning rate."

@@ -45,7 +45,7 @@ class LoadedRetriever:
         Args:
             path: a series, a version or an open artifact.
             device: auto, cpu or cuda:N.
-            precision: arithmetic of the encoders: fp32, bf16, or auto for bf16 where the hardware has it.
+            precision: arithmetic of the encoders: fp32, bf16, or auto for bf16 where it is faster.
 
         Raises:
             InputError: a file is missing or damaged.

@@ -6,7 +6,7 @@ import torch
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.models import precision
-from realmctl.models.precision import autocast, has_bf16, pick_device, seed_everything
+from realmctl.models.precision import autocast, bf16_is_faster, pick_device, seed_everything
 
 
 def test_devices() -> None:
@@ -21,7 +21,7 @@ def test_devices() -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "auto"])
 def test_autocast_gives_the_kind_it_names(precision: str) -> None:
     cpu = torch.device("cpu")
-    half = precision == "bf16" or (precision == "auto" and has_bf16(cpu))
+    half = precision == "bf16" or (precision == "auto" and bf16_is_faster(cpu))
     with autocast(cpu, precision):
         assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == (torch.bfloat16 if half else torch.float32)
 
@@ -38,12 +38,24 @@ def test_a_seed_repeats() -> None:
     assert torch.equal(first, torch.rand(3))
 
 
-def test_the_processor_is_what_linux_says_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cpuinfo").write_text("vendor_id\t: GenuineIntel\nflags\t: fpu avx512_bf16\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("vendor", "flags", "faster"),
+    [
+        ("GenuineIntel", "fpu avx512f avx512_bf16", False),  # AMX is hidden by the virtual machine
+        ("GenuineIntel", "fpu avx512f avx512_bf16 amx_bf16 amx_tile", True),
+        ("AuthenticAMD", "fpu avx512f avx512_bf16", True),
+        ("AuthenticAMD", "fpu avx2", False),
+        ("0x41", "fp asimd bf16", True),  # ARM
+    ],
+)
+def test_auto_takes_bfloat16_on_processors_that_are_faster_with_it(
+    vendor: str, flags: str, faster: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"vendor_id\t: {vendor}\nflags\t: {flags}\n", encoding="utf-8")
     monkeypatch.setattr(precision, "Path", lambda _: tmp_path / "cpuinfo")
     monkeypatch.setattr(precision, "processor", cache(precision.processor.__wrapped__))
-    assert {"GenuineIntel", "avx512_bf16"} <= precision.processor()
-    assert has_bf16(torch.device("cpu"))
+    assert bf16_is_faster(torch.device("cpu")) is faster
+    assert precision.frozen_dtype(torch.device("cpu")) == (torch.bfloat16 if faster else torch.float32)
     (tmp_path / "cpuinfo").unlink()
     precision.processor.cache_clear()
-    assert not precision.processor() and not has_bf16(torch.device("cpu"))
+    assert not precision.processor() and not bf16_is_faster(torch.device("cpu"))

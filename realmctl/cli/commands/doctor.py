@@ -131,7 +131,7 @@ def _text(found: Environment) -> str:
             "PyTorch": f"{facts.version}, {facts.threads} thread{'s' if facts.threads > 1 else ''}",
             "products": f"{' and '.join(facts.blas)}, instructions {facts.instructions}",
             "devices": ", ".join(devices),
-            "bf16": "in hardware" if facts.bf16_in_hardware else "not in hardware; --precision auto uses fp32",
+            "bf16": "faster than fp32" if facts.bf16_is_faster else "not faster than fp32, which --precision auto uses",
             "speed": f"{speed['fp32']:,.0f} GFLOP/s in fp32, {speed['auto']:,.0f} in auto, on {facts.default_device}",
         }
     lines["hnswlib"] = (

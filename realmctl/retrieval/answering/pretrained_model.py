@@ -115,7 +115,7 @@ class PretrainedModel(TextSearch):
             index: index to search; by default the model's own, or, for newer blocks, the newest of the series `index` beside
                 the blocks.
             device: auto, cpu or cuda:N.
-            precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where the hardware has it.
+            precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where it is faster.
             opener: opens the index in a folder on a device.
 
         Raises:

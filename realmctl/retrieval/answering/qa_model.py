@@ -163,7 +163,7 @@ class QaModel(Answering):
                 of the series `index` beside the blocks.
             reader_beam: blocks read per question; None for as many as in fine-tuning.
             device: auto, cpu or cuda:N.
-            precision: arithmetic of encoder and reader: fp32, bf16, or auto for bf16 where the hardware has it.
+            precision: arithmetic of encoder and reader: fp32, bf16, or auto for bf16 where it is faster.
             official_text: return the text of an answer as the official code does, whole words joined with spaces.
 
         Raises:

@@ -47,7 +47,7 @@ def load_search(
         bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words.
         bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
-        precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where the hardware has it.
+        precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where it is faster.
 
     Raises:
         ConfigError: there is no such method.
