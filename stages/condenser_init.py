@@ -20,7 +20,9 @@ class CondenserInit(CondenserSettings, TrainingStage):
     """
 
     makes = "encoder"
-    version = 2  # 2: a word longer than the budget is not masked, and neither is [UNK]
+    version = (
+        3  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: titles in other words are asked
+    )
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:

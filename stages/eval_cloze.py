@@ -21,6 +21,7 @@ class EvalCloze(EvalClozeSettings, Stage):
     """
 
     makes = "cloze-recall"
+    version = 2  # 2: titles in other words are asked
     headline = (
         "cloze_recall@1",
         "cloze_recall@5",

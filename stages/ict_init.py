@@ -22,6 +22,7 @@ class IctInit(IctSettings, TrainingStage):
     """
 
     makes = "retriever"
+    version = 2  # 2: titles in other words are asked
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:

@@ -10,7 +10,7 @@ def occurrences(tokens: NDArray[np.integer], needle: NDArray[np.integer]) -> NDA
     """Return the positions where `needle` begins in `tokens`, int64. An empty needle occurs nowhere."""
     if not 0 < len(needle) <= len(tokens):
         return np.empty(0, dtype=np.int64)
-    (places,) = (tokens[: len(tokens) - len(needle) + 1] == needle[0]).nonzero()
+    places: NDArray[np.int64] = (tokens[: len(tokens) - len(needle) + 1] == needle[0]).nonzero()[0]
     for offset in range(1, len(needle)):
         if not len(places):
             break

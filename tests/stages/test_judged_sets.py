@@ -64,7 +64,10 @@ def test_its_hits_become_hard_negatives_for_the_retriever(realmctl, chain, beir,
     relevant = {line.split("\t")[0]: [] for line in (beir / "qrels/test.tsv").read_text().splitlines()[1:]}
     for line in (beir / "qrels/test.tsv").read_text().splitlines()[1:]:
         relevant[line.split("\t")[0]].append(line.split("\t")[1])
-    names = {query["text"]: query["_id"] for query in map(json.loads, (beir / "queries.jsonl").open())}
+    names = {
+        query["text"]: query["_id"]
+        for query in map(json.loads, (beir / "queries.jsonl").read_text(encoding="utf-8").splitlines())
+    }
     owner = {record.text: record.document for record in Corpus(chain.blocks)}
     labelled = list(read_labelled(tmp_path / "train.json"))
     assert labelled

@@ -88,6 +88,21 @@ def test_short_queries_are_runs_of_the_same_sentences(chain: Chain):
     assert any(query[0] != sentence[0] for query, sentence in zip(short.sentences, whole.sentences, strict=True))
 
 
+def test_titles_in_other_words_are_asked(tmp_path):
+    rivers, hills, towns = ("Elbe", "Oder", "Rhine"), ("Deister", "Harz", "Solling"), ("Ulm", "Kiel", "Trier")
+    pages = {
+        **{f"{name} river": [[f"The river {name} is long."]] for name in rivers},
+        **{f"{name} hills": [[f"Some call it {name} forest."]] for name in hills},
+        **{f"{name} harbour": [["Boats lie here."]] for name in towns},
+    }
+    corpus = Corpus(make_blocks(tmp_path / "blocks", pages))
+    for seed in range(3):  # of nine titles the third, whatever the order
+        asked = ClozePassages.titled(corpus, 3, 0, seed=seed)
+        wanted = {corpus.title(row).tobytes() for row, block in enumerate(corpus) if block.title.endswith("harbour")}
+        assert {title.tobytes() for title in asked.sentences} == wanted
+        assert len(asked) == 9
+
+
 def test_blocks_without_sentences_to_cut_are_refused(tmp_path):
     blocks = make_blocks(tmp_path / "blocks", {f"Page {n}": [["One sentence that stands alone."]] for n in range(3)})
     with pytest.raises(InputError, match="0 blocks"):
