@@ -109,6 +109,11 @@ def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
         ({}, "before it was 30.0%"),
         ({"gain_low": -0.01}, "on these pieces no gain is shown"),
         ({"kept_step": 0}, "the encoder is kept as it was: 30.0%"),
+        ({"kept_step": 0}, "of sentences by +0.030 [+0.010, +0.050]."),
+        (
+            {"kept_step": 0, "last_title_gain": -0.001, "last_title_gain_low": -0.01, "last_title_gain_high": 0.008},
+            "blocks by -0.001 [-0.010, +0.008]: both must gain.",
+        ),
         ({"kept_step": 1, "steps": 1}, "After 1 step of training"),
         ({"kept_step": 1, "steps": 1}, "Only 1 step fit into --minutes 2"),
         (
@@ -130,6 +135,9 @@ def test_it_says_what_was_gained_and_how_to_search(changes, said):
         "gain": 0.05,
         "gain_low": 0.02,
         "gain_high": 0.08,
+        "last_cloze_gain": 0.03,
+        "last_cloze_gain_low": 0.01,
+        "last_cloze_gain_high": 0.05,
         "bm25_weight": 0.0,
         "bm25_stemmer": "german",
         "workspace": "my w",

@@ -117,6 +117,7 @@ def adapt(
         "recall@5_before": measured["baseline"]["cloze_recall@5"],
         "recall@5_after": dense["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
+        **{name: value for name, value in trained.items() if name.startswith("last_")},
         "bm25_weight": proposed_weight(measured),
         "bm25_stemmer": stemmer,
         "workspace": str(workspace),
@@ -177,13 +178,24 @@ def _steps(count: int) -> str:
     return f"{count} step{'s' * (count != 1)}"
 
 
+def _change(found: Mapping[str, Any], what: str) -> str:
+    """The change by the last step of training, with its 95 % interval."""
+    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*(found[f"last_{what}_gain{end}"] for end in ("", "_low", "_high")))
+
+
 def _text(found: Mapping[str, Any]) -> str:
     """Say in plain words what was gained, which retriever to use, and how to search."""
     share = {when: f"{found[f'recall@5_{when}']:.1%}" for when in ("before", "after")}
     if not found["kept_step"]:
         gained = [
             f"No gain is shown in {_steps(found['steps'])} of training, so the encoder is kept as it was: {share['before']} of "
-            f"{found['sentences']} pieces of sentences find their block among the first five."
+            f"{found['sentences']} pieces of sentences find their block among the first five.",
+            f"Training changed the reciprocal rank of sentences by {_change(found, 'cloze')}"
+            + (
+                f", and that of titles in other words than their blocks by {_change(found, 'title')}: both must gain."
+                if "last_title_gain" in found
+                else "."
+            ),
         ]
     else:
         gained = [

@@ -161,12 +161,13 @@ class OnCloze(Around[Part]):
     def take(self, step: int, metrics: Path) -> dict[str, Any]:
         """Called after the last step: measure it, append that to `metrics`, and load the weights that are kept into the modules.
 
-        Returns the measures of what is kept, and its step. Raises InputError when the files of the best weights are damaged.
+        Returns the measures of what is kept, its step, and the gains of the last step as `last_cloze_gain` and `last_title_gain`, each with
+        `_low` and `_high`. Raises InputError when the files of the best weights are damaged.
         """
-        found = self.measure(step)
+        last = self.measure(step)
         with metrics.open("a", encoding="utf-8") as log:
-            log.write(json.dumps({"step": step, **found}) + "\n")
-        kept = step
+            log.write(json.dumps({"step": step, **last}) + "\n")
+        kept, found = step, dict(last)
         if self.weights is not None and processes.is_first():  # the first process writes the artifact
             best = self.weights.take()
             kept, rank_N = best["step"], np.array(best["ranks"])
@@ -174,12 +175,14 @@ class OnCloze(Around[Part]):
             found |= recall(rank_N) | _told("cloze_gain", gain(rank_N, self.start_N))
             if best["titles"] is not None:
                 found |= self._of_titles(np.array(best["titles"]))
+        told = found if kept else last  # of the start there is no gain to tell
         say(
-            f"{self.what}: cloze recall@5 {found['cloze_recall@5']:.3f} of {len(self.asked.passages.sentences)} sentences among "
-            f"{len(self.asked.passages)} blocks; gain over the start {found['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
-            f"{found['cloze_gain_low']:+.4f} to {found['cloze_gain_high']:+.4f}; {self._titles_told(found)}{self._kept(kept, step)}"
+            f"{self.what}: cloze recall@5 {told['cloze_recall@5']:.3f} of {len(self.asked.passages.sentences)} sentences among "
+            f"{len(self.asked.passages)} blocks; gain over the start {told['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
+            f"{told['cloze_gain_low']:+.4f} to {told['cloze_gain_high']:+.4f}; {self._titles_told(told)}{self._kept(kept, step)}"
         )
-        return {**found, "kept_step": kept, "alarms": self.alarms.counts}
+        gains = {f"last_{name}": value for name, value in last.items() if name.startswith(("cloze_gain", "title_gain"))}
+        return {**found, **gains, "kept_step": kept, "alarms": self.alarms.counts}
 
     def _of_titles(self, title_N: Ranks) -> dict[str, float]:
         """`title_rr`, the mean reciprocal rank of the titles' blocks, and its gain over the start."""
@@ -192,7 +195,7 @@ class OnCloze(Around[Part]):
         if self.asked.titles is None:
             return ""
         return (
-            f"{len(self.asked.titles.sentences)} titles, {found['title_gain']:+.4f}, {found['title_gain_low']:+.4f} to "
+            f"{len(self.asked.titles.sentences)} titles in other words, {found['title_gain']:+.4f}, {found['title_gain_low']:+.4f} to "
             f"{found['title_gain_high']:+.4f}; "
         )
 

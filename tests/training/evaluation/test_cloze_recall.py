@@ -183,6 +183,7 @@ def test_the_best_weights_are_kept_and_without_a_shown_gain_the_start(chain: Cha
     start = chain.retriever.file("block/model.safetensors").read_bytes()
     assert kept.file("block/model.safetensors").read_bytes() == start != best
     assert kept.metrics["cloze_gain"] == kept.metrics["kept_step"] == 0
+    assert kept.metrics["last_cloze_gain"] == pytest.approx((1 / 8 + 1 / 9 - 1 / 5 - 1 / 6) / 2, abs=1e-6)
 
 
 def test_a_gain_of_sentences_does_not_count_where_titles_show_none(chain: Chain, tmp_path, monkeypatch):
@@ -196,7 +197,7 @@ def test_a_gain_of_sentences_does_not_count_where_titles_show_none(chain: Chain,
     scripted(monkeypatch, 5, 3, 2, 1, titles=(4, within_noise, within_noise, 4))
     start = ict(chain, keep="gain", cloze_titles=12).make(tmp_path / "start")
     assert [line["title_gain"] > 0 for line in metrics_of(start) if "title_gain" in line] == [False, True, True, False]
-    assert start.metrics["kept_step"] == 0
+    assert start.metrics["kept_step"] == 0 == start.metrics["title_gain"] == start.metrics["last_title_gain"]
     scripted(monkeypatch, 5, 3, 2, 1, titles=(4, 5, 5, 5))
     assert ict(chain, keep="best", cloze_titles=12).make(tmp_path / "best").metrics["kept_step"] == 6
 
