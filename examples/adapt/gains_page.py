@@ -43,7 +43,7 @@ KEY = (
     "- **ICT**, the inverse cloze task, trains a sentence to find the block that it was taken from (`ict-init`). "
     "**Crops** are two random pieces of a block, as in Contriever (`--pairs crops`).",
     "- **+ KL**: a second loss keeps the similarities of the encoder as published (`--distill-start 2`).",
-    "- **Kept if shown**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles must show one too where the documents have them.",
+    "- **Kept if shown**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles in other words must show one too where the documents have titles.",
 )
 
 PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3}
@@ -293,7 +293,7 @@ def page(results: Results, plots: str) -> str:
         parts += [
             "## What cloze recall told",
             "",
-            "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and titles for theirs. "
+            "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and titles for theirs: all that their block does not contain. "
             "A run is one training with one set of questions, and one point: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
             "Runs that cloze recall itself chose are left out. Runs of one arm on one set differ in their seed alone, so a correlation says less than their number suggests.",
             "",

@@ -56,7 +56,7 @@ def torch_facts(seconds: float = 2.0) -> TorchFacts:
         bf16_is_faster=bf16_is_faster(device),
         devices=devices,
         default_device=str(device),
-        gflops={name: _gflops(device, name, seconds / 2) for name in ("fp32", "auto")},
+        gflops={name: _gflops(device, name, seconds / 2) for name in ("fp32", "bf16")},
     )
 
 

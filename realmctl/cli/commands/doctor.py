@@ -131,8 +131,8 @@ def _text(found: Environment) -> str:
             "PyTorch": f"{facts.version}, {facts.threads} thread{'s' if facts.threads > 1 else ''}",
             "products": f"{' and '.join(facts.blas)}, instructions {facts.instructions}",
             "devices": ", ".join(devices),
-            "bf16": "faster than fp32" if facts.bf16_is_faster else "not faster than fp32, which --precision auto uses",
-            "speed": f"{speed['fp32']:,.0f} GFLOP/s in fp32, {speed['auto']:,.0f} in auto, on {facts.default_device}",
+            "speed": f"{speed['fp32']:,.0f} GFLOP/s in fp32, {speed['bf16']:,.0f} in bf16, on {facts.default_device}; --precision auto takes "
+            + ("bf16" if facts.bf16_is_faster else "fp32"),
         }
     lines["hnswlib"] = (
         "works" if found.hnswlib else "cannot be imported; hnsw needs it (it needs a C++ compiler), and exact does not"
