@@ -1060,6 +1060,12 @@ PLACES = [
                 "np.delete(body, slice(*cut[row])) if row in cut else body",
                 "body",
             ),
+            M(
+                "formula",
+                "titles in the words of their blocks are asked",
+                "np.argsort(shared, kind",
+                "np.argsort(-shared, kind",
+            ),
         ),
     ),
     Place(
