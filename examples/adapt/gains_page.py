@@ -266,7 +266,8 @@ def page(results: Results, plots: str) -> str:
         f"- **Encoder as published**: {', '.join(sorted({place[0] for place in results.places}))}.",
         *KEY,
         "",
-        "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0. A dash: not measured.",
+        "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0. A dash: not measured, or not possible: Spider and coCondenser "
+        "draw from several passages of a document, and MLQuestions has single ones.",
         "",
         *overview(results),
         "",

@@ -20,6 +20,7 @@ from ways import ARMS, SEARCHES, Bench, Domain, cloze_recall, index_of
 from realmctl.artifacts import Artifact
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+from realmctl.errors import InputError
 from realmctl.log import say
 from realmctl.pipeline.discovery import own_stages
 
@@ -76,7 +77,11 @@ class Recorder:
         if not missing:
             return
         start = time.process_time()
-        retriever = ARMS[arm](bench) if arm in ARMS else None
+        try:
+            retriever = ARMS[arm](bench) if arm in ARMS else None
+        except InputError as error:  # such as Spider where each passage is a document of its own
+            say(f"{domain.name} {domain.split}: {arm} is not possible. {error}")
+            return
         if retriever is None and arm in ARMS:
             say(f"{domain.name} {domain.split}: {arm} needs more labelled dev queries, or --reader-lm")
             return

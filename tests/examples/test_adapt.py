@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from realmctl.errors import InputError
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "adapt"
 sys.path.append(str(EXAMPLES))
 
@@ -183,6 +185,17 @@ def test_what_the_results_have_is_not_measured_again(tmp_path):
     bench = run.Bench(domain=domain, blocks=None, start=None, encoder="", folder=tmp_path, seed=0)
     again.measure(domain, bench, "encoder", "mini", ("dense",))
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 1
+
+
+def test_an_arm_that_documents_do_not_allow_is_left_out(tmp_path, monkeypatch, capsys):
+    def impossible(bench: run.Bench) -> None:
+        raise InputError("0 documents with a recurring span")
+
+    monkeypatch.setitem(run.ARMS, "spider", impossible)
+    recorder = run.Recorder(tmp_path / "runs.jsonl")
+    bench = run.Bench(run.Domain("towns", tmp_path), blocks=None, start=None, encoder="", folder=tmp_path, seed=0)
+    recorder.measure(bench.domain, bench, "spider", "mini", ("dense",))
+    assert "spider is not possible. 0 documents" in capsys.readouterr().err and not recorder.results.exists()
 
 
 @pytest.mark.slow
