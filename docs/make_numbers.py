@@ -76,6 +76,8 @@ WAYS = {
     "ict_hybrid": ("ICT", HYBRID, ("covid",)),
     "adapt": ("ICT + KL, kept if shown (`adapt`)", DENSE, ("covid", "ml")),
     "adapt_hybrid": ("ICT + KL, kept if shown (`adapt`)", HYBRID, ASKED),
+    "labels_32": ("32 labelled questions", DENSE, ("ml",)),
+    "labels_32_hybrid": ("32 labelled questions", HYBRID, ("ml",)),
     "labels_128": ("128 labelled questions", DENSE, ("tldr", "ml")),
     "labels_128_hybrid": ("128 labelled questions", HYBRID, ("tldr", "ml")),
     "labels_1000": ("1,000 labelled questions", DENSE, ("tldr", "ml")),
