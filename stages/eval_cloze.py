@@ -21,7 +21,7 @@ class EvalCloze(EvalClozeSettings, Stage):
     """
 
     makes = "cloze-recall"
-    version = 2  # 2: titles in other words are asked
+    version = 2  # 2: titles in other words must gain too
     headline = (
         "cloze_recall@1",
         "cloze_recall@5",

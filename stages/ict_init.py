@@ -22,7 +22,7 @@ class IctInit(IctSettings, TrainingStage):
     """
 
     makes = "retriever"
-    version = 2  # 2: titles in other words are asked
+    version = 2  # 2: titles in other words must gain too
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ class SpiderInit(SpiderSettings, TrainingStage):
     """
 
     makes = "retriever"
-    version = 3  # 2: windows as the authors draw them. 3: titles in other words are asked
+    version = 3  # 2: windows as the authors draw them. 3: titles in other words must gain too
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def run(self, out: Writer) -> Mapping[str, object]:

@@ -1062,7 +1062,7 @@ PLACES = [
             ),
             M(
                 "formula",
-                "titles in the words of their blocks are asked",
+                "titles in the words of their blocks count as reworded",
                 "np.argsort(shared, kind",
                 "np.argsort(-shared, kind",
             ),

@@ -9,7 +9,7 @@ Legend: N sentences, M passages, D projection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -40,8 +40,8 @@ FEWEST_TITLES = 50
 """With fewer titles to ask for, a corpus has no titles worth the name."""
 
 OTHER_WORDS = 3
-"""Of so many titles one is asked for: that with the fewest of its words in its block. Where the words are the same, training on the documents'
-words gains, whatever becomes of questions (docs/results/adapt-recipe.md)."""
+"""One title in so many counts as said in other words. Titles in the words of their blocks gain by training on these words, whatever becomes of
+questions (docs/results/adapt-recipe.md)."""
 
 Ranks = NDArray[np.int64]
 """The rank of each sentence's own passage, int64 [N], from 1."""
@@ -100,14 +100,13 @@ class ClozePassages:
 
     @classmethod
     def titled(cls, corpus: Corpus, titles: int, passages: int, seed: int) -> ClozePassages | None:
-        """Take titles off their blocks, as queries of those blocks: of the titles that a block does not contain, the third with the fewest of
-        their words in it.
+        """Take titles off their blocks, as queries of those blocks: a title says in other words what a document is about.
 
-        A title says in other words what a document is about, as people's questions do. No two of the passages have the same title.
+        A title is asked for once, and only by a block whose text does not contain it. No two of the passages have the same title.
 
         Args:
             corpus: The blocks.
-            titles: How many titles at most.
+            titles: How many titles.
             passages: How many blocks in all; 0 for all of the corpus.
             seed: Seed of the draw.
 
@@ -115,19 +114,15 @@ class ClozePassages:
             The passages, without titles; None where fewer than `FEWEST_TITLES` titles can be asked for.
         """
         rng = generator(seed, Stream.CLOZE_TITLES)
-        held, order = dict[bytes, int](), rng.permutation(len(corpus)).tolist()
+        asked, order = dict[bytes, int](), rng.permutation(len(corpus)).tolist()
         for row in order:
-            if len(held) == OTHER_WORDS * titles:
+            if len(asked) == titles:
                 break
             title = corpus.title(row)
-            if len(title) and title.tobytes() not in held and not len(occurrences(corpus.tokens(row), title)):
-                held[title.tobytes()] = row
-        fewest = min(FEWEST_TITLES, titles)
-        if len(held) < fewest:
+            if len(title) and title.tobytes() not in asked and not len(occurrences(corpus.tokens(row), title)):
+                asked[title.tobytes()] = row
+        if len(asked) < min(FEWEST_TITLES, titles):
             return None
-        shared = _shared_words([(corpus.title(row), corpus.tokens(row)) for row in held.values()])
-        chosen = {*np.argsort(shared, kind="stable")[: max(fewest, -(-len(held) // OTHER_WORDS))].tolist()}
-        asked = dict(each for place, each in enumerate(held.items()) if place in chosen)
         rows, taken = [*asked.values()], {*asked}
         for row in order:
             if len(rows) >= (passages or len(corpus)):
@@ -141,6 +136,24 @@ class ClozePassages:
             [corpus.title(row)[:0] for row in rows],
             [corpus.tokens(row) for row in rows],
         )
+
+    def in_other_words(self) -> NDArray[np.bool_]:
+        """Which queries say it in other words than their passages, bool [N]: the third that shares the fewest words, at least `FEWEST_TITLES`.
+
+        A rare wordpiece weighs more, as in BM25.
+        """
+        wordpieces = [
+            (np.unique(asked), np.unique(own)) for asked, own in zip(self.sentences, self.bodies, strict=False)
+        ]
+        holding = np.bincount(
+            np.concatenate([own for _, own in wordpieces]),
+            minlength=1 + max(int(asked[-1]) for asked, _ in wordpieces),
+        )
+        weight = np.log1p((len(wordpieces) - holding + 0.5) / (holding + 0.5))
+        shared = [weight[np.intersect1d(*each)].sum() / weight[each[0]].sum() for each in wordpieces]
+        found = np.zeros(len(wordpieces), bool)
+        found[np.argsort(shared, kind="stable")[: max(FEWEST_TITLES, -(-len(found) // OTHER_WORDS))]] = True
+        return found
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -193,17 +206,6 @@ class ClozePassages:
         postings = Postings.of_text(self, words, stems)
         asked = [sentence[sentence != words.unk] for sentence in self.sentences]
         return np.stack([postings.score(stems.known(each) if stems else each) for each in asked])
-
-
-def _shared_words(pairs: Sequence[tuple[TokenIds, TokenIds]]) -> NDArray[np.float64]:
-    """Return the share of each title's wordpieces that its block has, float64 [n]. A wordpiece weighs as in BM25: more if fewer blocks have it."""
-    wordpieces = [(np.unique(title), np.unique(body)) for title, body in pairs]
-    holding = np.bincount(
-        np.concatenate([body for _, body in wordpieces]),
-        minlength=1 + max(int(title[-1]) for title, _ in wordpieces),
-    )
-    weight = np.log1p((len(pairs) - holding + 0.5) / (holding + 0.5))
-    return np.array([weight[np.intersect1d(*each)].sum() / weight[each[0]].sum() for each in wordpieces])
 
 
 def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:

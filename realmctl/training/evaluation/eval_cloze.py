@@ -33,7 +33,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     Returns:
         `sentences` and `blocks`, their numbers, and of the titles `titles` and `title_rr`, the mean reciprocal rank; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
         measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
-        reciprocal rank at each. With a baseline, the gain over it (dense over dense), of titles too.
+        reciprocal rank at each. With a baseline, the gain over it (dense over dense), of titles too, and of those in other words.
     """
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)
@@ -66,7 +66,9 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         start_N = ranks_of(scores[-1][0])
         found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
         if titles is not None:
-            found |= _gain("title_gain", title_N, ranks_of(scores[-1][1]))
+            title_start_N, reworded_N = ranks_of(scores[-1][1]), titles.in_other_words()
+            found |= _gain("title_gain", title_N, title_start_N)
+            found |= _gain("reworded_title_gain", title_N[reworded_N], title_start_N[reworded_N])
     if settings.method != HYBRID:
         return {**found, **recall(rank_N)}
     bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)

@@ -3,7 +3,7 @@ weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
 start over the same sentences. It is shown where its 95 % interval lies above 0. Sentences have the documents' own words, so titles may be asked
-for beside them: then a gain counts only where both show it.
+for beside them: then a gain counts only where they show it too, and those of them that are in other words than their blocks.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from realmctl.training.loop import train, trained_weights
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
 from realmctl.training.objective import Around, Objective, Part
 from realmctl.training.settings.cloze import ClozeSettings
+
+OF_TITLES = ("title", "reworded_title")
+"""Gains of titles: of all, and of those in other words than their blocks."""
 
 
 def _told(name: str, won: Gain) -> dict[str, float]:
@@ -120,6 +123,7 @@ class OnCloze(Around[Part]):
         self.alarms = Alarms([lost_rule(settings.steps, settings.keep == "gain", what)], settings.stop_on, what)
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
+        self.reworded_N = np.zeros(0, bool) if asked.titles is None else asked.titles.in_other_words()
         self.best_step, self.best_rr, self.last_step = 0, 0.0, 0
 
     @property
@@ -151,7 +155,7 @@ class OnCloze(Around[Part]):
         if found["cloze_rr"] > self.best_rr:
             self.best_step, self.best_rr = step, found["cloze_rr"]
         self.last_step = step
-        gained = won.shown and (title_N is None or found["title_gain_low"] > 0)
+        gained = won.shown and (title_N is None or min(found[f"{what}_gain_low"] for what in OF_TITLES) > 0)
         if self.weights is not None and (step == 0 or gained or self.settings.keep == "best"):
             titles = None if title_N is None else title_N.tolist()
             self.weights.offer(step, found["cloze_rr"], ranks=rank_N.tolist(), titles=titles)
@@ -161,8 +165,8 @@ class OnCloze(Around[Part]):
     def take(self, step: int, metrics: Path) -> dict[str, Any]:
         """Called after the last step: measure it, append that to `metrics`, and load the weights that are kept into the modules.
 
-        Returns the measures of what is kept, its step, and the gains of the last step as `last_cloze_gain` and `last_title_gain`, each with
-        `_low` and `_high`. Raises InputError when the files of the best weights are damaged.
+        Returns the measures of what is kept, its step, and the gains of the last step as `last_cloze_gain`, `last_title_gain` and
+        `last_reworded_title_gain`, each with `_low` and `_high`. Raises InputError when the files of the best weights are damaged.
         """
         last = self.measure(step)
         with metrics.open("a", encoding="utf-8") as log:
@@ -181,22 +185,25 @@ class OnCloze(Around[Part]):
             f"{len(self.asked.passages)} blocks; gain over the start {told['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
             f"{told['cloze_gain_low']:+.4f} to {told['cloze_gain_high']:+.4f}; {self._titles_told(told)}{self._kept(kept, step)}"
         )
-        gains = {f"last_{name}": value for name, value in last.items() if name.startswith(("cloze_gain", "title_gain"))}
+        gains = {f"last_{name}": value for name, value in last.items() if "_gain" in name}
         return {**found, **gains, "kept_step": kept, "alarms": self.alarms.counts}
 
     def _of_titles(self, title_N: Ranks) -> dict[str, float]:
-        """`title_rr`, the mean reciprocal rank of the titles' blocks, and its gain over the start."""
+        """`title_rr`, the mean reciprocal rank of the titles' blocks, and the gains over the start: of all titles, and of those in other words."""
         assert self.start_titles_N is not None
-        return {"title_rr": round(float((1 / title_N).mean()), 6)} | _told(
-            "title_gain", gain(title_N, self.start_titles_N)
-        )
+        reworded_N = self.reworded_N
+        found = {"title_rr": round(float((1 / title_N).mean()), 6)}
+        for what, chosen_N in zip(OF_TITLES, (np.ones_like(reworded_N), reworded_N), strict=True):
+            found |= _told(f"{what}_gain", gain(title_N[chosen_N], self.start_titles_N[chosen_N]))
+        return found
 
     def _titles_told(self, found: Mapping[str, Any]) -> str:
         if self.asked.titles is None:
             return ""
-        return (
-            f"{len(self.asked.titles.sentences)} titles in other words, {found['title_gain']:+.4f}, {found['title_gain_low']:+.4f} to "
-            f"{found['title_gain_high']:+.4f}; "
+        names = (f"{len(self.reworded_N)} titles", f"{int(self.reworded_N.sum())} of them in other words")
+        return "".join(
+            f"{name}, {found[f'{what}_gain']:+.4f}, {found[f'{what}_gain_low']:+.4f} to {found[f'{what}_gain_high']:+.4f}; "
+            for name, what in zip(names, OF_TITLES, strict=True)
         )
 
     def _kept(self, kept: int, last: int) -> str:

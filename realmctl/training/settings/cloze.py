@@ -51,8 +51,8 @@ class ClozeSettings(TrainSettings):
         at_least=0,
     )
     cloze_titles: int = setting(
-        "Titles at most that are taken off their blocks and must find them too: of those that their block does not contain, the third with the "
-        "fewest of their words in it. --keep gain then keeps weights only if titles show a gain over the start too. 0: none.",
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain then "
+        "keeps weights only if titles show a gain over the start too, and so does the third of them that shares the fewest words with its block. 0: none.",
         default=0,
         at_least=0,
     )
@@ -112,8 +112,7 @@ class EvalClozeSettings(Settings):
         at_least=0,
     )
     titles: int = setting(
-        "Titles at most that are taken off their blocks and must find them too: of those that their block does not contain, the third with the "
-        "fewest of their words in it. 0: none.",
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
         default=0,
         at_least=0,
     )

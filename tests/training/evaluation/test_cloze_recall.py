@@ -88,7 +88,8 @@ def test_short_queries_are_runs_of_the_same_sentences(chain: Chain):
     assert any(query[0] != sentence[0] for query, sentence in zip(short.sentences, whole.sentences, strict=True))
 
 
-def test_titles_in_other_words_are_asked(tmp_path):
+def test_a_third_of_the_titles_is_in_other_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(cloze_recall, "FEWEST_TITLES", 2)
     rivers, hills, towns = ("Elbe", "Oder", "Rhine"), ("Deister", "Harz", "Solling"), ("Ulm", "Kiel", "Trier")
     pages = {
         **{f"{name} river": [[f"The river {name} is long."]] for name in rivers},
@@ -96,11 +97,17 @@ def test_titles_in_other_words_are_asked(tmp_path):
         **{f"{name} harbour": [["Boats lie here."]] for name in towns},
     }
     corpus = Corpus(make_blocks(tmp_path / "blocks", pages))
-    for seed in range(3):  # of nine titles the third, whatever the order
-        asked = ClozePassages.titled(corpus, 3, 0, seed=seed)
-        wanted = {corpus.title(row).tobytes() for row, block in enumerate(corpus) if block.title.endswith("harbour")}
-        assert {title.tobytes() for title in asked.sentences} == wanted
-        assert len(asked) == 9
+    named = {corpus.title(row).tobytes(): block.title for row, block in enumerate(corpus)}
+    for seed in range(3):
+        titles = ClozePassages.titled(corpus, 9, 0, seed=seed)
+        reworded = [
+            named[title.tobytes()]
+            for title, other in zip(titles.sentences, titles.in_other_words(), strict=True)
+            if other
+        ]
+        assert sorted(reworded) == sorted(f"{name} harbour" for name in towns)
+    monkeypatch.setattr(cloze_recall, "FEWEST_TITLES", 5)
+    assert ClozePassages.titled(corpus, 9, 0, seed=0).in_other_words().sum() == 5
 
 
 def test_blocks_without_sentences_to_cut_are_refused(tmp_path):
@@ -200,6 +207,16 @@ def test_a_gain_of_sentences_does_not_count_where_titles_show_none(chain: Chain,
     assert start.metrics["kept_step"] == 0 == start.metrics["title_gain"] == start.metrics["last_title_gain"]
     scripted(monkeypatch, 5, 3, 2, 1, titles=(4, 5, 5, 5))
     assert ict(chain, keep="best", cloze_titles=12).make(tmp_path / "best").metrics["kept_step"] == 6
+
+
+def test_a_gain_of_titles_does_not_count_where_those_in_other_words_show_none(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())  # these blocks contain their titles
+    monkeypatch.setattr(ClozePassages, "in_other_words", lambda passages: np.arange(12) < 4)
+    alike = [4] * 4 + [1] * 8
+    scripted(monkeypatch, 5, 3, 2, 1, titles=(4, alike, alike, alike))
+    made = ict(chain, keep="gain", cloze_titles=12).make(tmp_path / "start")
+    assert made.metrics["kept_step"] == 0 == made.metrics["last_reworded_title_gain"]
+    assert made.metrics["last_title_gain_low"] > 0
 
 
 def test_titles_are_measured_again_by_a_run_that_goes_on(chain: Chain, tmp_path, monkeypatch):
