@@ -22,6 +22,7 @@ from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import InputError
 from realmctl.log import say
+from realmctl.models.precision import pick_device
 from realmctl.pipeline.discovery import own_stages
 
 MEASURE = "nDCG@10"
@@ -110,6 +111,7 @@ class Recorder:
                     "search": search,
                     "ndcg": values,
                     "cpu_minutes": round(minutes, 2),
+                    "device": pick_device("auto").type,
                     "cloze": {**cloze, **kept},
                 }
             )

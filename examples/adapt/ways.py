@@ -144,28 +144,42 @@ def _labelled(count: int) -> Callable[[Bench], Artifact | None]:
     return arm
 
 
-def _realm(bench: Bench) -> Artifact:
-    """REALM after ICT, as RECIPE has it: reading practice, then sentences of rules, with the retriever at a rate of 5e-6."""
-    ict = bench.trained("ict-init", "ict", **CONTRAST)
-    spans = bench.made("tag", "spans", blocks=bench.blocks, tagger="rules", workers=1)
-    practice = {
-        "head_init": "ridge",
-        "practice": "curriculum",
-        "steps": 800,
-        "batch_size": 8,
-        "lr": 5e-4,
-        "layer_decay": 0.5,
-    }
-    reader = bench.made(
-        "mlm-init", "reader", blocks=bench.blocks, spans=spans, bert=bench.encoder, warmup=20, dropout=0.0, seed=bench.seed,
-        **practice,
-    )  # fmt: skip
-    model = bench.made(
-        "pretrain", "realm", blocks=bench.blocks, retriever=ict, index=index_of(bench, ict, "ict"), encoder=reader, spans=spans,
-        steps=200, batch_size=8, candidates=5, lr=1e-4, retriever_lr=5e-6, optimizer="adamw", dropout=0.0, refresh="inline",
-        refresh_every=100, seed=bench.seed,
-    )  # fmt: skip
-    return model.part("retriever")
+@dataclass(frozen=True)
+class Reading:
+    """REALM's sizes. practice_steps, practice_batch: of the reader. The others are of pre-training; micro: sentences computed at once, 0: all."""
+
+    practice_steps: int
+    practice_batch: int
+    steps: int
+    batch: int
+    candidates: int
+    retriever_lr: float
+    micro: int = 0
+
+
+SMALL = Reading(practice_steps=800, practice_batch=8, steps=200, batch=8, candidates=5, retriever_lr=5e-6)
+"""For one core of a CPU, as the recipe of real text has it."""
+LARGE = Reading(practice_steps=1600, practice_batch=64, steps=400, batch=64, candidates=8, retriever_lr=2e-5, micro=16)
+"""For a GPU, at the rates and batches of `wikipedia.sh`."""
+
+
+def _realm(name: str, sizes: Reading, after: str) -> Callable[[Bench], Artifact]:
+    def arm(bench: Bench) -> Artifact:
+        """REALM after another arm: reading practice, then the salient spans of rules."""
+        start = ARMS[after](bench)
+        spans = bench.made("tag", "spans", blocks=bench.blocks, tagger="rules", workers=1)
+        reader = bench.made(
+            "mlm-init", f"{name}-reader", blocks=bench.blocks, spans=spans, bert=bench.encoder, head_init="ridge", practice="curriculum",
+            steps=sizes.practice_steps, batch_size=sizes.practice_batch, lr=5e-4, layer_decay=0.5, warmup=20, dropout=0.0, seed=bench.seed,
+        )  # fmt: skip
+        model = bench.made(
+            "pretrain", name, blocks=bench.blocks, retriever=start, index=index_of(bench, start, after), encoder=reader, spans=spans,
+            steps=sizes.steps, batch_size=sizes.batch, micro_batch=sizes.micro, candidates=sizes.candidates, lr=1e-4, retriever_lr=sizes.retriever_lr, optimizer="adamw", dropout=0.0,
+            refresh="inline", refresh_every=100, seed=bench.seed,
+        )  # fmt: skip
+        return model.part("retriever")
+
+    return arm
 
 
 def _by_language_model(bench: Bench) -> Artifact | None:
@@ -240,7 +254,9 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
         "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3, group_by="source"
     ).part("retriever"),
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
-    "realm": _realm,
+    "realm": _realm("realm", SMALL, "ict"),
+    "realm-kept": _realm("realm-kept", SMALL, "ict-kept"),
+    "realm-large": _realm("realm-large", LARGE, "encoder"),
     "causal": _by_language_model,
     "generated": _generated("generated", 0),
     "generated-hard": _generated("generated-hard", 1),
