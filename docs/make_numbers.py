@@ -149,14 +149,11 @@ MEASURED = {
     "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
     "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
     **{
-        f"wikipedia.{arm}_{depth}": Measured(
-            "docs/results/wikipedia.md", rf"\n- \*\*{label}\*\*, minus ORQA[^\n]* recall@{depth} {value}"
+        f"wikipedia.{name}_{depth}": Measured(
+            "docs/results/wikipedia.md", rf"\n- \*\*{label}\*\*, minus [^\n]* recall@{depth} (\S+ \[[^]]*\])"
         )
-        for arm, label, value in (
-            ("realm", "REALM", r"(\S+) \["),
-            ("random", "REALM, random masks", r"(\S+ \[[^]]*\])"),
-        )
-        for depth in (1, 20)
+        for name, label in (("realm", "REALM"), ("salient", "Salient spans"))
+        for depth in (1, 5, 20)
     },
     "readers.gain": Measured(
         "docs/results/readers.md", r"\*\*causal, frozen, marginal\*\*: [^;]*; recall@5 (\S+ \[[^]]*\])"

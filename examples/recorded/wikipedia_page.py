@@ -5,9 +5,11 @@ The claims and their rules were written down before the runs.
 
 import argparse
 import os
+from collections import Counter
+from copy import copy
 from pathlib import Path
 
-from judged import DASH, FEWEST_SEEDS, Claim, cell, circumstances, judged, minutes, summary, table, verdicts
+from judged import DASH, Claim, cell, circumstances, judged, minutes, table, verdicts
 from ledger import Ledger, Record
 from notation import interval, mean_and_sd, signed
 from spread import difference, spread
@@ -73,12 +75,14 @@ Does REALM pre-training find more than an inverse cloze task of equal compute, o
 
 ## What holds
 
+Recall before fine-tuning, all questions together, with 95 % intervals over seeds:
+
 {summary}
 
 ## Recall before fine-tuning
 
 Recall@5: the share of questions with an answer in one of the five best blocks. Only questions count whose answer is among BM25's first hundred blocks. Minutes are of one
-core (of the process that feeds it, on a GPU), for what is the arm's own: its training, its embeddings and its index.
+core, for what is the arm's own: its training, its embeddings and its index; a dash: several trainings shared a GPU, and theirs were not kept.
 
 {recall}
 {unmeasured}
@@ -97,6 +101,7 @@ VARS="{variables}" \\
 
 def page(ledger: Ledger, beside: str, notes: str = "") -> str:
     """Return the page. `beside` is the path from the page's folder to the results; `notes` end it."""
+    ledger = with_all_questions(ledger)
     outputs = [f"{arm}.{name}" for arm in ARMS for name in QUESTIONS]
     recall = [
         [label, *(cell(ledger, f"{arm}.{name}", "recall@5") for name in QUESTIONS), _minutes(ledger, arm)]
@@ -118,14 +123,18 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
 
 
 def with_all_questions(ledger: Ledger) -> Ledger:
-    """Add what each arm found over the questions of all sets together, for the seeds that have every set. Nothing is written."""
+    """The same measurements, and what each arm found over the questions of all sets together, for the seeds that have every set."""
     of_all = {arm: {depth: _of_all(ledger, arm, depth) for depth in DEPTHS} for arm in ARMS}
-    ledger.records[:0] = [
-        Record(f"{arm}.{ALL}", seed, "", {depth: found[depth][seed] for depth in DEPTHS}, {}, {})
-        for arm, found in of_all.items()
-        for seed in found[DEPTHS[0]]
+    whole = copy(ledger)
+    whole.records = [
+        *(
+            Record(f"{arm}.{ALL}", seed, "", {depth: found[depth][seed] for depth in DEPTHS}, {}, {})
+            for arm, found in of_all.items()
+            for seed in found[DEPTHS[0]]
+        ),
+        *ledger.records,
     ]
-    return ledger
+    return whole
 
 
 def _measured(rows: list[list[str]]) -> list[list[str]]:
@@ -180,27 +189,41 @@ def _utility(ledger: Ledger) -> str:
     return f"{text}{table(['', 'retrieved candidates', 'first candidate'], found)}\n\n" if found else ""
 
 
+COMPARED = {
+    ("realm", "orqa"): "**REALM**, minus ORQA of equal compute",
+    ("random", "orqa"): "**REALM with random masks**, minus ORQA of equal compute",
+    ("realm", "random"): "**Salient spans**, minus random masks",
+    ("realm", "stale"): "**A fresh index**, minus one that is never made anew",
+}
+"""The lines of the summary."""
+
+
 def _what_holds(ledger: Ledger) -> str:
-    """Return what each arm gains over ORQA on all questions, and what the claims say as far as they are decided."""
+    """Return what arms gain over one another on all questions, and how many claims are shown."""
     lines = []
-    for arm, label in ARMS.items():
-        gains = {metric: difference(_of_all(ledger, arm, metric), _of_all(ledger, "orqa", metric)) for metric in DEPTHS}
-        if arm in AFTER_ICT and arm != "orqa" and gains["recall@5"]:
-            told = ", ".join(f"{name} {signed(each.mean)} {interval(each)}" for name, each in gains.items() if each)
-            lines.append(
-                f"- **{label}**, minus ORQA of equal compute, all questions: {told}; {gains['recall@5'].n} of {FEWEST_SEEDS} seeds."
-            )
-    decided = [claim for claim in CLAIMS if not judged(claim, ledger)[0].startswith(("open", "not measured"))]
-    unseen = len(CLAIMS) - len(decided)
-    claims = summary(decided, ledger) if decided else ""
-    still = f"- {unseen} of the {len(CLAIMS)} claims that were written before the runs are open: they ask for {FEWEST_SEEDS} seeds of two arms ([claims](#every-claim-and-its-rule))."
-    return "\n".join([*lines, *([still] if unseen else []), "", claims]).strip()
+    for (arm, other), label in COMPARED.items():
+        gains = {depth: difference(_of_all(ledger, arm, depth), _of_all(ledger, other, depth)) for depth in DEPTHS}
+        if seeds := [each.n for each in gains.values() if each]:
+            told = ", ".join(f"{depth} {signed(each.mean)} {interval(each)}" for depth, each in gains.items() if each)
+            lines.append(f"- {label}: {told}; {seeds[0]} seed{'s' * (seeds[0] > 1)}.")
+    found = Counter(judged(claim, ledger)[0].strip("*").partition(":")[0] for claim in CLAIMS)
+    counted = ", ".join(f"{count} {'is' if count == 1 else 'are'} {verdict}" for verdict, count in found.most_common())
+    lines.append(
+        f"- Of {len(CLAIMS)} claims that were written before their runs {counted} ([claims](#every-claim-and-its-rule))."
+    )
+    return "\n".join(lines)
 
 
 def _minutes(ledger: Ledger, arm: str) -> str:
+    """Minutes of the arm's own training; a dash where they were not kept for every seed."""
     measured = (name for name in QUESTIONS if ledger.newest(f"{arm}.{name}"))
     name = next(measured, None)
-    return minutes(ledger, f"{arm}.{name}", (*SHARED, f"{arm}.{name}")) if name else DASH
+    if name is None:
+        return DASH
+    trained = {f"{arm}.model", f"{arm}.retriever"} if arm in AFTER_ICT else set()
+    if trained and not all(trained & set(record.seconds) for record in ledger.newest(f"{arm}.{name}").values()):
+        return DASH
+    return minutes(ledger, f"{arm}.{name}", (*SHARED, f"{arm}.{name}"))
 
 
 def main() -> None:
@@ -213,7 +236,7 @@ def main() -> None:
     notes = f"\n{given.notes.read_text(encoding='utf-8')}" if given.notes else ""
     given.page.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(os.path.relpath(given.results, given.page.parent))
-    given.page.write_text(page(with_all_questions(Ledger(given.results)), beside.as_posix(), notes), encoding="utf-8")
+    given.page.write_text(page(Ledger(given.results), beside.as_posix(), notes), encoding="utf-8")
     print(given.page)
 
 
