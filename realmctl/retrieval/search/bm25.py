@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -38,6 +41,20 @@ K1, B = 0.9, 0.4
 ARRAYS = ("data", "indices", "indptr")
 
 
+def _without_jax(name: str) -> ModuleType:
+    """Import a package as if JAX were not installed, unless it is imported already.
+
+    bm25s computes with JAX as soon as it is imported, and JAX then takes three quarters of a GPU's memory. We have no use for its result.
+    """
+    if "jax" in sys.modules:
+        return importlib.import_module(name)
+    sys.modules["jax"] = None  # type: ignore[assignment]
+    try:
+        return importlib.import_module(name)
+    finally:
+        del sys.modules["jax"]
+
+
 class Postings:
     """The BM25 score of every wordpiece in every block: a sparse matrix in CSC layout, computed by bm25s.
 
@@ -51,9 +68,7 @@ class Postings:
     def of(cls, corpus: Passages, words: int) -> Postings:
         """The postings of passages whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
         require_package("bm25s", "bm25", "BM25")
-        import bm25s
-
-        bm25 = bm25s.BM25(k1=K1, b=B, method="lucene")
+        bm25 = _without_jax("bm25s").BM25(k1=K1, b=B, method="lucene")
         made = bm25.build_index_from_ids(range(words), _Documents(corpus), show_progress=False)
         return cls({name: made[name] for name in ARRAYS}, len(corpus))
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,6 +48,34 @@ def formula(corpus, question):
             score += idf * text[word] / (text[word] + K1 * (1 - B + B * length / mean))
         scores.append(score)
     return np.array(scores)
+
+
+JAX = """
+import pathlib
+pathlib.Path({trace!r}).write_text("imported")
+"""
+SEARCH = """
+import sys
+from realmctl.artifacts import open_artifact
+from realmctl.retrieval.search.bm25 import BM25Searcher
+BM25Searcher(open_artifact({blocks!r}), "cpu")
+assert "bm25s" in sys.modules and not any(name.partition(".")[0] == "jax" for name in sys.modules)
+import jax
+"""
+
+
+def test_bm25_never_starts_jax_which_would_take_most_of_a_gpus_memory(chain, tmp_path):
+    trace = tmp_path / "trace"
+    for name in ("jax", "jax/lax"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(JAX.format(trace=str(trace)))
+    script = SEARCH.format(blocks=str(chain.blocks.path))
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])}
+    before = script.replace("import jax\n", "")
+    subprocess.run([sys.executable, "-c", before], env=places, check=True, timeout=120)
+    assert not trace.exists()
+    subprocess.run([sys.executable, "-c", script], env=places, check=True, timeout=120)
+    assert trace.exists(), "who imports jax later has it"
 
 
 def test_scores_are_the_formulas(searcher):
