@@ -53,6 +53,9 @@ NAMES = {
 }
 """What the page calls the arms, in its order. `labels-N` have N in their name."""
 
+STARTS = {"realm": "ict", "realm-kept": "ict-kept", "realm-large": "encoder", "causal": "encoder"}
+"""What each arm of REALM starts from."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -205,6 +208,16 @@ class Results:
         if (place, row, base) not in self._gains:
             self._gains[place, row, base] = difference(self.values(place, row), self.values(place, base))
         return self._gains[place, row, base]
+
+    def over_start(self, place: Place, arm: str) -> Difference | None:
+        """What an arm of REALM gains in dense search over what it started from, seed by seed; None where that was not measured."""
+        own, start = (self._rows[place].get((name, "dense"), {}) for name in (arm, STARTS[arm]))
+        if STARTS[arm] == "encoder":  # nothing in it is random
+            start = {seed: record for seed in own for record in start.values()}
+        seeds = sorted(own.keys() & start.keys())
+        if not seeds:
+            return None
+        return difference(*(np.array([records[seed]["ndcg"] for seed in seeds]) for records in (own, start)))
 
     def best_zero_shot(self, place: Place) -> Row:
         """The best of BM25, the encoder and their hybrid."""

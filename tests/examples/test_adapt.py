@@ -126,6 +126,28 @@ def test_how_well_cloze_recall_predicts_is_computed_from_the_records(tmp_path):
     assert "towns other" in (tmp_path / "told.svg").read_text()
 
 
+def test_realm_is_compared_with_its_own_start_seed_by_seed(tmp_path):
+    """`realm` gains .1 over the ICT of its seed, wherever that is; seed 2 has no ICT and does not count; the causal reader starts from the encoder."""
+    records = [
+        line("encoder", "dense", 0, [0.4] * 20),
+        *(line("ict", "dense", seed, [0.3 + 0.2 * seed] * 20) for seed in (0, 1)),
+        *(line("realm", "dense", seed, [0.4 + 0.2 * seed] * 20) for seed in (0, 1, 2)),
+        *({**line("causal", "dense", seed, [0.38] * 20), "device": "cuda"} for seed in (0, 1)),
+        line("realm-kept", "dense", 0, [0.9] * 20),
+    ]
+    file = tmp_path / "runs.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    text = page.page(gains.Results(file), "page")
+    section = text.partition("## REALM beside what it started from")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ") and "target" not in line]
+    assert len(rows) == 2, "the start of the third arm was not measured"
+    assert rows[0].endswith("| ICT | **+0.100** | 2 | met |")
+    assert rows[1].endswith("| encoder as published | **-0.020** | 2 | missed |")
+    assert re.search(r"\| a frozen causal[^\n]*\| dense .*\| 2 \| - \|", text), (
+        "the minutes of a GPU are not those of a core"
+    )
+
+
 def test_equal_values_share_their_rank():
     assert page.rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(3 / (10**0.5))
     assert page.rank_correlation([5, 1, 9], [-1, -2, 0]) == pytest.approx(1)
