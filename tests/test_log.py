@@ -118,7 +118,7 @@ def test_what_a_terminal_obeys_is_escaped(capsys):
     log.say(every)
     printed = capsys.readouterr().err.removesuffix("\n")
     assert all(each.isprintable() or each in "\t\n\xa0\xad" for each in printed)
-    assert printed.encode().decode("unicode_escape", "ignore")[:3] == "\0\1\2"
+    assert printed.startswith(r"\x00\x01\x02")
     for plain in "tab\t", "two\nlines", "é あ 😀 \xa0":
         assert log.printable(plain) == plain
 
