@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, overload
@@ -131,11 +132,17 @@ class Records(Sequence[dict[str, Any]]):
         if not 0 <= i < len(self):
             raise IndexError(index)
         frame, place = divmod(i, self._per_frame)
-        return self._kept(*self._place(frame))[place]
+        kept = self._kept(*self._place(frame))
+        if isinstance(
+            kept[place], bytes
+        ):  # most readers want one record of a frame, and parsing all would take most of their time
+            kept[place] = _parsed([kept[place]], self.path, frame)[0]
+        record: dict[str, Any] = kept[place]
+        return record
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for frame in range(len(self._offsets) - 1):
-            yield from _read_frame(self.path, *self._place(frame))
+            yield from _parsed(_read_frame(self.path, *self._place(frame)), self.path, frame)
 
     def _place(self, frame: int) -> tuple[int, int, int, int]:
         """A frame: its number, its first byte and the one after its last, and its records."""
@@ -143,14 +150,27 @@ class Records(Sequence[dict[str, Any]]):
         return frame, self._offsets[frame], self._offsets[frame + 1], count
 
 
-def _read_frame(path: Path, frame: int, start: int, stop: int, expected: int) -> list[dict[str, Any]]:
-    try:
+def _read_frame(path: Path, frame: int, start: int, stop: int, expected: int) -> list[Any]:
+    """The lines of a frame, bytes. Who parses one may keep the record in its place."""
+    with _telling_damage(path, frame):
         with path.open("rb") as file:
             file.seek(start)
             lines = _decompressed(file.read(stop - start)).splitlines()
         if len(lines) != expected:
             raise ValueError(f"{len(lines)} records where {expected} should be")
+        return lines
+
+
+def _parsed(lines: Sequence[bytes], path: Path, frame: int) -> list[dict[str, Any]]:
+    with _telling_damage(path, frame):
         return [json.loads(line) for line in lines]
+
+
+@contextmanager
+def _telling_damage(path: Path, frame: int) -> Iterator[None]:
+    """Turn what a damaged frame raises into an InputError that names it."""
+    try:
+        yield
     except (OSError, ValueError, RecursionError, zstandard.ZstdError) as error:
         raise as_realmctl_error(error, path) or InputError(
             f"{path}, frame {frame}: {error}. The file is damaged; make the artifact again."

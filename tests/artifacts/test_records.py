@@ -49,6 +49,13 @@ def test_random_access_slices_and_iteration(many):
             found[place]
 
 
+def test_one_record_of_a_frame_is_parsed_and_no_other(many, monkeypatch):
+    found, parsed, decode = Records(many), [], json.loads
+    monkeypatch.setattr(records.json, "loads", lambda line: parsed.append(line) or decode(line))
+    assert [found[place]["n"] for place in (3, 3, 4, 3)] == [3, 3, 4, 3]
+    assert [decode(line)["n"] for line in parsed] == [3, 4]
+
+
 def test_standard_decompression_gives_json_lines(many):
     with zstandard.open(many, "rb") as file:
         lines = file.read().split(b"\n")
