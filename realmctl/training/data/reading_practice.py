@@ -88,7 +88,8 @@ class _Postings:
         score[self.row_by_uid[first:stop]] = 0.0
         if count == 1:
             return np.array([score.argmax()]) if score.any() else np.empty(0, dtype=np.int64)
-        rows = np.flatnonzero(score)
+        least = np.partition(score, -count)[-count] if count < len(score) else 0.0
+        rows = np.flatnonzero(score >= least if least > 0 else score)  # few, and all that equal the last of the best
         best: NDArray[np.int64] = rows[np.argsort(-score[rows], kind="stable")[:count]]
         return best
 
@@ -180,6 +181,8 @@ HIDDEN_OTHER_SPANS = 0.3
 """Probability of hiding a further span. One span is always hidden."""
 PARTNERS = 20
 """Partners of a sentence, among which a block that holds one of its spans is drawn."""
+BETWEEN: Tokens = np.array([-1])
+"""Stands between two blocks where both are searched at once: no wordpiece."""
 DROPPED_FROM_BLOCK, DROPPED_FROM_SENTENCE = 0.35, 0.25
 """In a noisy copy: shares of the words that are left out of the block and of the sentence."""
 
@@ -271,17 +274,21 @@ class Curriculum:
 
         The span is drawn first, and then one of the places where a partner contains it.
         """
-        bodies = [self._body(int(row)) for row in self.partners[number] if row >= 0]
+        bodies = [self.corpus.tokens(int(row)) for row in self.partners[number] if row >= 0]
+        joined = np.concatenate([part for body in bodies for part in (body, BETWEEN)]) if bodies else BETWEEN
         told = []
         for first, stop in spans:
-            places = [(body, int(at)) for body in bodies for at in occurrences(body, sentence[first:stop])]
-            if places:
+            places = occurrences(joined, sentence[first:stop])
+            if len(places):
                 told.append((stop - first, places))
         if not told:
             return np.empty(0, dtype=np.int64), []
         length, places = told[int(rng.integers(len(told)))]
-        body, at = places[int(rng.integers(len(places)))]
-        window = self._cut(body, (at, at + length), rng)
+        place = int(places[int(rng.integers(len(places)))])
+        starts = np.cumsum([0, *(len(body) + 1 for body in bodies)])
+        which = int(np.searchsorted(starts, place, "right")) - 1
+        at = place - int(starts[which])
+        window = self._cut(np.array(bodies[which], dtype=np.int64), (at, at + length), rng)
         return window, [span for span in spans if len(occurrences(window, sentence[slice(*span)]))]
 
     def _asked(self, spans: list[tuple[int, int]], rng: np.random.Generator) -> list[tuple[int, int]]:
