@@ -3,16 +3,20 @@
     python examples/recorded/record.py PIPELINE --world WORLD --seed N --workspace FOLDER --results RUNS.jsonl
 
 Measurements are the outputs of eval-em, eval-utility and eval-knn-lm. Those that the results have with equal settings are
-skipped, and so are the steps that only they need. All stages run in this process, one after the other.
+skipped, and so are the steps that only they need. All stages run in this process, one after the other. Several processes can record
+into one workspace and one file at once: where two need the same step, one waits.
 """
 
 import argparse
+import fcntl
 import hashlib
 import json
+import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -95,8 +99,7 @@ class Recorder:
         self, pipeline: Pipeline, hashes: Mapping[str, str], seed: int, ledger: Ledger, variables: Mapping[str, str]
     ) -> None:
         self.pipeline, self.hashes, self.seed, self.ledger, self.variables = pipeline, hashes, seed, ledger, variables
-        self.costs_file = pipeline.workspace / "seconds.json"
-        self.costs: dict[str, float] = json.loads(self.costs_file.read_text()) if self.costs_file.exists() else {}
+        self.costs = Costs(pipeline.workspace / "seconds.json")
         self.made: dict[str, Artifact] = {}
 
     def record_all(self, named: str, but_not: str) -> None:
@@ -118,21 +121,55 @@ class Recorder:
             for name, value in self.made[output].metrics.items()
             if isinstance(value, int | float) and not isinstance(value, bool)
         }
-        seconds = {step.name: round(self.costs.get(self.hashes[step.name], float("nan")), 1) for step in steps}
-        known = {name: cost for name, cost in seconds.items() if cost == cost}
+        costs = self.costs.read()
+        seconds = {step.name: costs.get(self._cost_of(step)) for step in steps}
+        known = {name: round(cost, 1) for name, cost in seconds.items() if cost is not None}
         with_what = {"realmctl": __version__, "processor": processor()}
         self.ledger.append(
             Record(output, self.seed, self.hashes[output], values, known, with_what, dict(self.variables))
         )
 
+    def _cost_of(self, step: PipelineStep) -> str:
+        """The key of a step's cost: seeds differ in cost where they differ in artifacts."""
+        return f"{self.hashes[step.name]}-{self.seed}"
+
     def _make(self, step: PipelineStep) -> None:
-        """Make a step. The cost is that of this process alone, so work beside it on the machine does not count."""
-        start = time.process_time()
-        before = {path.name for path in (self.pipeline.workspace / step.name).glob("v*")}
-        self.made[step.name] = step.build(self.made, self.pipeline.workspace).make(self.pipeline.workspace / step.name)
-        if self.made[step.name].path.name not in before:
-            self.costs[self.hashes[step.name]] = time.process_time() - start
-            self.costs_file.write_text(json.dumps(self.costs, indent=1))
+        """Make a step; wait while another process makes it. The cost is that of this process alone, so work beside it does not count."""
+        series = self.pipeline.workspace / step.name
+        series.mkdir(parents=True, exist_ok=True)
+        with alone_in(series):
+            before = {path.name for path in series.glob("v*")}
+            start = time.process_time()
+            self.made[step.name] = step.build(self.made, self.pipeline.workspace).make(series)
+            if self.made[step.name].path.name not in before:
+                self.costs.add(self._cost_of(step), time.process_time() - start)
+
+
+class Costs:
+    """A JSON file of processor seconds, {key: seconds}, that several processes add to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, float]:
+        return json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+
+    def add(self, key: str, seconds: float) -> None:
+        with alone_in(self.path.parent):
+            written = self.path.with_suffix(".new")
+            written.write_text(json.dumps({**self.read(), key: seconds}, indent=1), encoding="utf-8")
+            written.replace(self.path)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in here with this folder. The kernel lets the next one in when a process dies."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def processor() -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -115,6 +117,24 @@ def test_what_is_recorded_is_not_made_again_on_a_new_machine(tmp_path):
     made = {path.name for path in (tmp_path / "first").iterdir()}
     assert made == {"blocks", "bm25.start", "seconds.json"}  # nothing that no measurement needs
     assert not (tmp_path / "second").exists()
+
+
+def test_processes_record_into_one_workspace_at_once(tmp_path):
+    """A step that both need is made by one of them; every measurement is in the file once, and every cost is kept."""
+    world = world_of(tmp_path / "w", 0)
+    (tmp_path / "p.yaml").write_text(PIPELINE.replace("vars: {", "vars: {practice: p, "))
+    command = [
+        sys.executable, str(Path(record.__file__)), str(tmp_path / "p.yaml"), "--world", str(world), "--practice", str(world),
+        "--workspace", str(tmp_path / "made"), "--results", str(tmp_path / "runs.jsonl"), "--outputs", "bm25.*", "--var", "k1=3",
+    ]  # fmt: skip
+    places = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    runs = [subprocess.Popen([*command, "--seed", str(seed)], env=places, cwd=tmp_path) for seed in (0, 1, 2)]
+    assert [run.wait(timeout=300) for run in runs] == [0, 0, 0]
+    found = ledger.Ledger(tmp_path / "runs.jsonl").records
+    assert sorted(line.seed for line in found) == [0, 1, 2]
+    assert len([*(tmp_path / "made" / "blocks").glob("v*")]) == 1
+    assert len([*(tmp_path / "made" / "bm25.start").glob("v*")]) == 1
+    assert len(json.loads((tmp_path / "made" / "seconds.json").read_text())) == 2
 
 
 @pytest.mark.parametrize(
