@@ -24,6 +24,12 @@ ARMS = {
     "random-span": "REALM, random spans",
     "stale": "REALM, the index is never made anew",
 }
+WEAKER = {
+    "weak-ict": "ICT, from which both start",
+    "weak-orqa": "ORQA of equal compute: more ICT",
+    "weak-realm": "REALM",
+}
+"""Arms of a weaker start: the encoder of the reader that has practised, with a new projection."""
 QUESTIONS = {"nq": "NQ", "webq": "WebQuestions", "trec": "CuratedTREC", "selqa": "SelQA"}
 SHARED = (
     "blocks",
@@ -62,6 +68,7 @@ CLAIMS = (
             ("salient spans find more than random masks", "realm", "random", LEAST_BETWEEN_REALMS),
             ("salient spans find more than random spans", "realm", "random-span", LEAST_BETWEEN_REALMS),
             ("a fresh index finds more than a stale one", "realm", "stale", LEAST_BETWEEN_REALMS),
+            ("REALM finds more than ORQA of equal compute, from a weaker start", "weak-realm", "weak-orqa", LEAST),
         )
         for depth in DEPTHS
     ),
@@ -94,7 +101,7 @@ VARS="{variables}" \\
   examples/wikipedia.sh FOLDER CORPUS nq=FILE webq=FILE trec=FILE selqa=FILE
 ```
 
-- Whole seeds: {seeds}. Results: [{name}]({beside}).
+- Seeds of ICT, ORQA and REALM: {seeds}. Results: [{name}]({beside}).
 - realmctl {realmctl}; {processor}.
 {notes}"""
 
@@ -102,7 +109,7 @@ VARS="{variables}" \\
 def page(ledger: Ledger, beside: str, notes: str = "") -> str:
     """Return the page. `beside` is the path from the page's folder to the results; `notes` end it."""
     ledger = with_all_questions(ledger)
-    outputs = [f"{arm}.{name}" for arm in ARMS for name in QUESTIONS]
+    outputs = [f"{arm}.{name}" for arm in ("ict", "orqa", "realm") for name in QUESTIONS]
     recall = [
         [label, *(cell(ledger, f"{arm}.{name}", "recall@5") for name in QUESTIONS), _minutes(ledger, arm)]
         for arm, label in ARMS.items()
@@ -113,18 +120,18 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
         recall=table(["", *QUESTIONS.values(), "minutes"], _measured(recall)),
         unmeasured=f"\nNot measured yet: {missing}.\n" if missing else "",
         together=_together(ledger),
-        sections=_claims(ledger) + _utility(ledger),
+        sections=_claims(ledger) + _utility(ledger) + _weaker(ledger),
         name=Path(beside).name,
         beside=beside,
         notes=notes,
-        variables=" ".join(f"{name}={value}" for name, value in sorted(ledger.records[-1].variables.items())),
+        variables=" ".join(f"{name}={value}" for name, value in sorted(_main(ledger).variables.items())),
         **{key: value for key, value in circumstances(ledger, outputs).items() if key != "missing"},
     )
 
 
 def with_all_questions(ledger: Ledger) -> Ledger:
     """The same measurements, and what each arm found over the questions of all sets together, for the seeds that have every set."""
-    of_all = {arm: {depth: _of_all(ledger, arm, depth) for depth in DEPTHS} for arm in ARMS}
+    of_all = {arm: {depth: _of_all(ledger, arm, depth) for depth in DEPTHS} for arm in (*ARMS, *WEAKER)}
     whole = copy(ledger)
     whole.records = [
         *(
@@ -135,6 +142,11 @@ def with_all_questions(ledger: Ledger) -> Ledger:
         *ledger.records,
     ]
     return whole
+
+
+def _main(ledger: Ledger) -> Record:
+    """The last record of an arm that is no other start's."""
+    return next(record for record in reversed(ledger.records) if record.output.partition(".")[0] in ARMS)
 
 
 def _measured(rows: list[list[str]]) -> list[list[str]]:
@@ -176,6 +188,24 @@ def _together(ledger: Ledger) -> str:
         return ""
     text = "## All questions together\n\nIn parentheses: minus ORQA of equal compute, with the 95 % interval over seeds.\n\n"
     return f"{text}{table(['', *DEPTHS], _measured(rows))}\n\n"
+
+
+def _weaker(ledger: Ledger) -> str:
+    """The section on the weaker start; empty as long as nothing was measured from it."""
+    rows = [
+        [label, *(mean_and_sd(spread(_of_all(ledger, arm, depth))) for depth in DEPTHS)]
+        for arm, label in WEAKER.items()
+    ]
+    if not (found := _measured(rows)):
+        return ""
+    run = next(record for record in reversed(ledger.records) if record.output.partition(".")[0] in WEAKER)
+    settings = " ".join(f"{name}={value}" for name, value in sorted(run.variables.items()))
+    seeds = len(_of_all(ledger, "weak-realm", DEPTHS[0]))
+    return (
+        "## From a weaker start\n\nThe encoder of the reader that has practised, with a new projection and ICT; all questions together, "
+        f'{seeds} seed{"s" * (seeds != 1)}, on {run.made_with["processor"]}. `ARMS="{" ".join(WEAKER)}"`, `VARS="{settings}"`.\n\n'
+        f"{table(['', *DEPTHS], found)}\n\n"
+    )
 
 
 def _utility(ledger: Ledger) -> str:
