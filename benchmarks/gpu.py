@@ -72,7 +72,7 @@ def embedding(blocks: Any, retriever: Any, exported: Path) -> Iterator[dict[str,
     embedder = LocalEmbedder.load(retriever, corpus, device="cuda", precision="bf16")
     rows = range(len(corpus))
     found = {"realmctl, bfloat16": lambda: np.concatenate(list(embedder.embed([rows], lambda count: None)))}
-    texts = [f"{block.title} {block.text}" for block in corpus]
+    texts = [(block.title, block.text) for block in corpus]  # a pair: the separator and the segments of `embed`
     ours = found["realmctl, bfloat16"]()
     for name, dtype in (
         ("sentence-transformers, bfloat16", torch.bfloat16),

@@ -9,12 +9,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from typing import Literal
 
 from realmctl.errors import ConfigError, ResourceError
@@ -71,7 +74,7 @@ def _pool(
     workers: int, initializer: Callable[..., None] | None, initargs: tuple[object, ...]
 ) -> Iterator[ProcessPoolExecutor]:
     before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
+    context = _Spawn()
     pool = ProcessPoolExecutor(workers, context, _start, (initializer, initargs))
     try:
         yield pool
@@ -84,6 +87,38 @@ def _pool(
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()
         pool.shutdown(cancel_futures=True)
+
+
+class _Worker(SpawnProcess):
+    """A spawned process that does not run the user's script, unless the script is written to be imported.
+
+    A spawned process imports the script that it comes from. One that does its work at the import would begin it again there, and fail. What
+    workers call is importable, so they do not need it.
+    """
+
+    def start(self) -> None:
+        main = vars(sys.modules["__main__"])
+        script = main.get("__file__")
+        if main.get("__spec__") is not None or script is None or _is_guarded(Path(script)):
+            super().start()
+            return
+        del main["__file__"]
+        try:
+            super().start()
+        finally:
+            main["__file__"] = script
+
+
+def _is_guarded(script: Path) -> bool:
+    """Whether a script looks at its name, as `if __name__ == "__main__":` does. One that cannot be read counts as guarded."""
+    try:
+        return b"__name__" in script.read_bytes()
+    except OSError:
+        return True
+
+
+class _Spawn(SpawnContext):
+    Process = _Worker
 
 
 _failed_start: Exception | None = None

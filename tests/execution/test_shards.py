@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import subprocess
@@ -43,6 +44,38 @@ def test_an_endless_stream_of_units_is_read_only_so_far_ahead(workers):
     assert (os.getpid() in processes) == (workers == 1)
     made.close()
     assert not multiprocessing.active_children()
+
+
+SCRIPT = """
+from pathlib import Path
+from stages.chunk import Chunk
+
+def work():
+    with Path("ran").open("a") as file:
+        file.write("once ")
+    print(Chunk(corpus=(Path("texts.jsonl"),), tokenizer="train:300", workers=2).make(Path("blocks")))
+
+"""
+
+
+@pytest.mark.parametrize("call", ["work()", "if __name__ == '__main__':\n    work()"])
+def test_a_script_may_start_workers_at_its_top_level(tmp_path, call):
+    lines = (
+        json.dumps({"id": str(number), "text": "The town of Velford is old. It has a harbour."}) for number in range(40)
+    )
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines))
+    (tmp_path / "script.py").write_text(f"{SCRIPT}{call}\n")
+    run = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "ran").read_text() == "once ", "no worker ran it again"
+    assert "blocks/v1" in run.stdout
 
 
 def test_a_worker_that_dies_is_a_resource_error():
