@@ -2,8 +2,8 @@
 # Which training without labels adapts a retriever to a domain, and what it brings: `make adapt`, or
 #   examples/adapt.sh FOLDER ENCODER DOMAIN ...
 # FOLDER: where artifacts go. ENCODER: folder of a sentence encoder. DOMAIN: NAME=FOLDER[,SPLIT][,pages] of a BEIR folder, or NAME=FILE.json.
-# Each measurement is appended to RESULTS as soon as it is made, and is not made again. PAGE is written from RESULTS alone. Hardware: one
-# CPU core; whole seeds come first.
+# Each measurement is appended to RESULTS as soon as it is made, and is not made again. PAGE is written from RESULTS alone. Whole seeds come
+# first. JOBS=4: that many sets at once, as a GPU has room for. Hardware: one CPU core, or a GPU.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 3 ] || { echo "usage: examples/adapt.sh FOLDER ENCODER NAME=FOLDER[,SPLIT][,pages] ..." >&2; exit 2; }
@@ -16,10 +16,21 @@ SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), scores, chosen (by scores, BM
 READER_LM=${READER_LM:-} # causal language model of the arms `causal` and `generated`: a folder or a hub id
 RESULTS=${RESULTS:-$HERE/../docs/results/adapt/runs.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/adapt.md}
+JOBS=${JOBS:-1}
 PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-domains=()
-for each in "$@"; do domains+=(--domain "$each"); done
-"$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds "$SEEDS" --first-seed "$FIRST_SEED" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} ${READER_LM:+--reader-lm "$READER_LM"} "${domains[@]}"
+measure() { # SEED DOMAIN
+  "$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds 1 --first-seed "$1" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} ${READER_LM:+--reader-lm "$READER_LM"} --domain "$2"
+}
+measuring=() failed=0
+for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do
+  for domain in "$@"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n || true; done
+    measure "$seed" "$domain" &
+    measuring+=($!)
+  done
+done
+for each in "${measuring[@]}"; do wait "$each" || failed=$?; done
 "$PYTHON" "$HERE/adapt/gains_page.py" "$RESULTS" --page "$PAGE"
+exit "$failed"

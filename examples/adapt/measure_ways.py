@@ -5,7 +5,7 @@
 A domain is a BEIR folder, or a file in SQuAD's layout. `pages`: the passage PAGE#N counts as PAGE. Each measurement is a ranking of one
 search (dense, BM25, or both, fused by ranks or by scores) with an arm's retriever, as nDCG@10 of each query. The search `cloze` is none: it
 measures cloze recall, which needs no questions. What the results have is not measured again, and
-artifacts that exist are not made again, so an interrupted run goes on.
+artifacts that exist are not made again, so an interrupted run goes on. Several processes can measure in one workspace at once.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ways import ARMS, SEARCHES, Bench, Domain, cloze_recall, index_of
+from ways import ARMS, SEARCHES, Bench, Domain, alone_in, cloze_recall, index_of
 
 from realmctl.artifacts import Artifact
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
@@ -32,10 +32,12 @@ def ndcg_by_query(ranking: Artifact, domain: Domain, folder: Path) -> list[float
     """nDCG@10 of each judged query, by rising id."""
     settings: dict[str, Any] = {"qrels": domain.qrels, "measures": MEASURE}
     if domain.pages:
-        settings["run_file"] = _by_page(ranking.file("run.trec"), folder / f"{ranking.path.parent.name}.trec")
+        pages = folder / f"{ranking.path.parent.name}-{ranking.path.name}.trec"
+        settings["run_file"] = _by_page(ranking.file("run.trec"), pages)
     else:
         settings["ranking"] = ranking
-    scores = own_stages()["eval-run"](**settings).make(folder / "scores")
+    with alone_in(folder / "scores"):
+        scores = own_stages()["eval-run"](**settings).make(folder / "scores")
     lines = [json.loads(line) for line in scores.file("per-query.jsonl").read_text(encoding="utf-8").splitlines()]
     return [round(line[MEASURE], 4) for line in sorted(lines, key=lambda line: line["query"])]
 
@@ -139,17 +141,23 @@ def main() -> None:
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
     name = options.encoder_name or Path(options.encoder).name
-    start = import_checkpoint(
-        options.encoder, options.workspace / name, ImportExtras(encoder=EncoderSettings(scale=options.scale))
-    )["retriever"]
+    with alone_in(options.workspace / name):
+        start = import_checkpoint(
+            options.encoder, options.workspace / name, ImportExtras(encoder=EncoderSettings(scale=options.scale))
+        )["retriever"]
     recorder = Recorder(options.results)
     domains = [Domain.named(text, options.workspace) for text in options.domain]
     for seed in range(options.first_seed, options.first_seed + options.seeds):  # whole seeds first
         for domain in domains:
             folder = options.workspace / name / domain.name
-            blocks = own_stages()["chunk"](
-                corpus=(domain.corpus,), tokenizer=options.encoder, max_wordpieces=256, keep_passages=True, workers=1
-            ).make(folder / "blocks")
+            with alone_in(folder / "blocks"):
+                blocks = own_stages()["chunk"](
+                    corpus=(domain.corpus,),
+                    tokenizer=options.encoder,
+                    max_wordpieces=256,
+                    keep_passages=True,
+                    workers=1,
+                ).make(folder / "blocks")
             bench = Bench(domain, blocks, start, options.encoder, folder, seed, options.reader_lm)
             if not seed:
                 recorder.measure(domain, bench, "bm25", "", ("bm25",))

@@ -5,10 +5,15 @@ Settings are the same on every domain; docs/results/adapt-recipe.md says what wa
 
 import json
 import random
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from alone import alone_in
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline.discovery import own_stages
@@ -87,22 +92,27 @@ class Domain:
 
 
 def _beir_of_squad(file: Path, folder: Path) -> Path:
-    """Write a SQuAD file as a BEIR folder: each paragraph is a passage, and the one that a question is asked of is relevant."""
-    (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    with (
-        (folder / "corpus.jsonl").open("w", encoding="utf-8") as corpus,
-        (folder / "queries.jsonl").open("w", encoding="utf-8") as queries,
-        (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as qrels,
-    ):
-        qrels.write("query-id\tcorpus-id\tscore\n")
-        for number, article in enumerate(json.loads(file.read_text(encoding="utf-8"))["data"]):
-            for place, paragraph in enumerate(article["paragraphs"]):
-                passage = f"{number}-{place}"
-                row = {"_id": passage, "title": article.get("title", ""), "text": paragraph["context"]}
-                corpus.write(json.dumps(row) + "\n")
-                for question in paragraph["qas"]:
-                    queries.write(json.dumps({"_id": str(question["id"]), "text": question["question"]}) + "\n")
-                    qrels.write(f"{question['id']}\t{passage}\t1\n")
+    """Write a SQuAD file as a BEIR folder, once: each paragraph is a passage, and the one that a question is asked of is relevant."""
+    with alone_in(folder.parent):
+        if folder.exists():
+            return folder
+        new = folder.with_name(f"{folder.name}.new")
+        (new / "qrels").mkdir(parents=True, exist_ok=True)
+        with (
+            (new / "corpus.jsonl").open("w", encoding="utf-8") as corpus,
+            (new / "queries.jsonl").open("w", encoding="utf-8") as queries,
+            (new / "qrels" / "test.tsv").open("w", encoding="utf-8") as qrels,
+        ):
+            qrels.write("query-id\tcorpus-id\tscore\n")
+            for number, article in enumerate(json.loads(file.read_text(encoding="utf-8"))["data"]):
+                for place, paragraph in enumerate(article["paragraphs"]):
+                    passage = f"{number}-{place}"
+                    row = {"_id": passage, "title": article.get("title", ""), "text": paragraph["context"]}
+                    corpus.write(json.dumps(row) + "\n")
+                    for question in paragraph["qas"]:
+                        queries.write(json.dumps({"_id": str(question["id"]), "text": question["question"]}) + "\n")
+                        qrels.write(f"{question['id']}\t{passage}\t1\n")
+        new.replace(folder)
     return folder
 
 
@@ -124,7 +134,8 @@ class Bench:
 
     def made(self, command: str, name: str, **settings: Any) -> Artifact:
         """Make an artifact of a stage, or open the one that has this recipe."""
-        return own_stages()[command](**settings).make(self.folder / name)
+        with alone_in(self.folder / name):
+            return own_stages()[command](**settings).make(self.folder / name)
 
     def trained(self, command: str, name: str, **settings: Any) -> Artifact:
         return self.made(command, name, blocks=self.blocks, retriever=self.start, seed=self.seed, **settings)

@@ -8,20 +8,21 @@ into one workspace and one file at once: where two need the same step, one waits
 """
 
 import argparse
-import fcntl
 import hashlib
 import json
-import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from ledger import Ledger, Record
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from alone import alone_in
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.hashing import digest_source
@@ -136,7 +137,6 @@ class Recorder:
     def _make(self, step: PipelineStep) -> None:
         """Make a step; wait while another process makes it. The cost is that of this process alone, so work beside it does not count."""
         series = self.pipeline.workspace / step.name
-        series.mkdir(parents=True, exist_ok=True)
         with alone_in(series):
             before = {path.name for path in series.glob("v*")}
             start = time.process_time()
@@ -159,17 +159,6 @@ class Costs:
             written = self.path.with_suffix(".new")
             written.write_text(json.dumps({**self.read(), key: seconds}, indent=1), encoding="utf-8")
             written.replace(self.path)
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in here with this folder. The kernel lets the next one in when a process dies."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def processor() -> str:
