@@ -222,7 +222,7 @@ def test_an_arm_that_documents_do_not_allow_is_left_out(tmp_path, monkeypatch, c
 
 @pytest.mark.slow
 def test_the_script_trains_arms_and_writes_the_page(tmp_path):
-    """The inverse cloze task, and a causal language model that reads or writes questions, on made-up passages. What is done is not done again."""
+    """The inverse cloze task, and a causal language model that reads or writes questions, on two sets at once. What is done is not done again."""
     words = ["river", "stone", "lamp", "forest", "castle", "harbour", "bridge", "garden", "tower", "valley"]
     passages = [
         f"The {a} stands near the {b}. Its {b} is older than any {a}. People call it {a} {b}."
@@ -237,15 +237,20 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     (domain / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
     judged = "".join(f"{query['_id']}\t{query['_id'][1:]}\t1\n" for query in queries)
     (domain / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    paragraphs = [
+        {"context": text, "qas": [{"id": f"s{n}", "question": text.split(".")[-2]}]}
+        for n, text in enumerate(passages[:60])
+    ]
+    (tmp_path / "towns.json").write_text(json.dumps({"data": [{"title": "Towns", "paragraphs": paragraphs}]}))
     make_sentence_encoder(tmp_path / "encoder", passages)
     make_babbler(tmp_path / "gpt2")
     results, page_file = tmp_path / "runs.jsonl", tmp_path / "page.md"
 
     def adapt() -> None:
         subprocess.run(
-            ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}"],
+            ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}", f"squad={tmp_path / 'towns.json'}"],
             env={
-                **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1",
+                **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1", "JOBS": "2",
                 "ARMS": "encoder,ict,causal,generated,generated-hard", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
             },
             check=True,
@@ -253,11 +258,12 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
 
     adapt()
     lines = results.read_text().splitlines()
-    measured = {(record["arm"], record["search"]) for record in map(json.loads, lines)}
-    assert measured == {
-        ("bm25", "bm25"),
-        *((arm, s) for arm in ("encoder", "ict", "causal", "generated", "generated-hard") for s in ("dense", "scores")),
-    }
+    arms = "encoder", "ict", "causal", "generated", "generated-hard"
+    for name in ("towns", "squad"):
+        found = [json.loads(line) for line in lines]
+        assert sorted((each["arm"], each["search"]) for each in found if each["domain"] == name) == sorted(
+            [("bm25", "bm25"), *((arm, search) for arm in arms for search in ("dense", "scores"))]
+        )
     assert "causal language model" in page_file.read_text()
     adapt()
     assert results.read_text().splitlines() == lines
