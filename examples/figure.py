@@ -48,8 +48,10 @@ def draw(
     label: Of the axis. line: Where a thin upright line stands. log: The axis has a logarithmic scale. legend: {words: place in `COLORS`}.
     """
     lines = {title: list(dict.fromkeys(row.label for row in rows)) for title, rows in groups.items()}
-    heights = [len(labels) + bool(title) for title, labels in lines.items()]
-    width = max(7.0, 4.0 + 0.07 * max(len(each) for labels in lines.values() for each in labels))
+    heights = [
+        max(1, len(labels) + bool(title)) for title, labels in lines.items()
+    ]  # nothing measured yet: one empty line
+    width = max(7.0, 4.0 + 0.07 * max((len(each) for labels in lines.values() for each in labels), default=0))
     with matplotlib.rc_context(STYLE):
         figure = Figure(
             figsize=(width, 0.22 * sum(heights) + 0.8 + 0.2 * -(-len(legend or ()) // 3)), layout="constrained"

@@ -287,7 +287,7 @@ def test_starts_text_script(world: Path, tmp_path: Path) -> None:
     asked = {line["output"].partition(".")[2]: line["values"].get("questions") for line in lines}
     assert len(lines) == 7 * 7 + 3 and asked["start"] == asked["realm"] == 32 and asked["questions-128"] == 8
     page = (tmp_path / "page.md").read_text()
-    assert "Seeds: 0. " in page and re.search(r"\| mean pooling, projection by PCA +\| +[.\d]", page)
+    assert re.search(r"\| mean pooling, projection by PCA +\| +[.\d]", page)
 
 
 @pytest.mark.slow

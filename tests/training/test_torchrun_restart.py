@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -100,5 +101,6 @@ def test_a_mistake_leaves_no_process_and_no_file(chain, tmp_path):
     run = start(chain, tmp_path / "model", **{"batch-size": 5})
     _, printed = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode != 0 and "5 examples cannot be divided among 2 processes" in printed
-    assert "error: process 1 of 2: " in printed and "exitcode  : 2" in printed
+    assert re.search("error: process [01] of 2: ", printed), "torchrun may end the other one before it says so"
+    assert "exitcode  : 2" in printed
     assert those_that_mention(str(tmp_path)) == [] and not list(tmp_path.glob("model/*"))
