@@ -64,7 +64,9 @@ def draw(
                 if row.low is not None and row.high is not None:
                     axes.plot([row.low, row.high], [place, place], color=color)
                 axes.plot([row.mean], [place], "o", color=color, markersize=5)
-            axes.set(yticks=range(len(lines[title])), yticklabels=lines[title], ylim=(len(lines[title]) - 0.5, -0.5))
+            axes.set(
+                yticks=range(len(lines[title])), yticklabels=lines[title], ylim=(max(1, len(lines[title])) - 0.5, -0.5)
+            )
             axes.set_title(title, loc="left", fontsize=9.0, fontweight="bold")
             axes.grid(axis="x", alpha=0.3)
             if line is not None:

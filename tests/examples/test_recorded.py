@@ -178,6 +178,12 @@ def tuned_at(best: str, rates: Sequence[str] = ("2.5e-4", "5e-4", "1e-3", "2e-3"
     )
 
 
+def test_a_figure_of_nothing_is_drawn_as_long_as_nothing_is_measured(tmp_path):
+    figure = judged.rows_of_dots(ledger.Ledger(tmp_path / "runs.jsonl"), {"ICT": "ict.questions"}, "recall@5", {})
+    judged.save(figure, tmp_path / "recall.svg")
+    assert "recall@5" in (tmp_path / "recall.svg").read_text()
+
+
 def test_the_grid_grows_and_its_best_rate_is_chosen():
     plan = choose_rates.read_plan(choose_rates.STARTS_PLAN)
     for best, ran in (("5e-4", ("2.5e-4", "5e-4", "1e-3", "2e-3")), ("1e-3", ("5e-4", "1e-3", "2e-3"))):
