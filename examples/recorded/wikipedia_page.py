@@ -30,6 +30,7 @@ WEAKER = {
     "weak-realm": "REALM",
 }
 """Arms of a weaker start: the encoder of the reader that has practised, with a new projection."""
+WEAKER_SHARED = ("weak-ict.retriever", "weak-ict.embeddings", "weak-ict.index")
 QUESTIONS = {"nq": "NQ", "webq": "WebQuestions", "trec": "CuratedTREC", "selqa": "SelQA"}
 SHARED = (
     "blocks",
@@ -193,7 +194,11 @@ def _together(ledger: Ledger) -> str:
 def _weaker(ledger: Ledger) -> str:
     """The section on the weaker start; empty as long as nothing was measured from it."""
     rows = [
-        [label, *(mean_and_sd(spread(_of_all(ledger, arm, depth))) for depth in DEPTHS)]
+        [
+            label,
+            *(mean_and_sd(spread(_of_all(ledger, arm, depth))) for depth in DEPTHS),
+            minutes(ledger, f"{arm}.nq", (*SHARED, *WEAKER_SHARED, f"{arm}.nq")) if arm != "weak-ict" else DASH,
+        ]
         for arm, label in WEAKER.items()
     ]
     if not (found := _measured(rows)):
@@ -204,7 +209,8 @@ def _weaker(ledger: Ledger) -> str:
     return (
         "## From a weaker start\n\nThe encoder of the reader that has practised, with a new projection and ICT; all questions together, "
         f'{seeds} seed{"s" * (seeds != 1)}, on {run.made_with["processor"]}. `ARMS="{" ".join(WEAKER)}"`, `VARS="{settings}"`.\n\n'
-        f"{table(['', *DEPTHS], found)}\n\n"
+        "Minutes are of one core, with embeddings.\n\n"
+        f"{table(['', *DEPTHS, 'minutes'], found)}\n\n"
     )
 
 
