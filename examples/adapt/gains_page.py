@@ -309,6 +309,7 @@ def page(results: Results, plots: str) -> str:
         f"With fewer than {FEWEST_SEEDS} seeds it is over queries almost alone. BM25 and the encoder have one run, for nothing in them is random. "
         "Minutes are those of training, on one core; a dash: the retriever was trained for another row, or on a GPU.",
         "",
+        *results.on_gpu,
         "In the weighted sum BM25 has the weight 0.7, or that of cloze recall. 0.7 was chosen on dev queries of MLQuestions and tldr, and COVID-QA's questions "
         "were seen in that trial. The weight of distillation was chosen with questions of NL2Bash in view "
         "([what was tried](adapt-recipe.md), [the targets that we set](adapt-targets.md)).",

@@ -138,6 +138,7 @@ def test_realm_is_compared_with_its_own_start_seed_by_seed(tmp_path):
     file = tmp_path / "runs.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     text = page.page(gains.Results(file), "page")
+    assert "2 of the 9 measurements were made on a GPU" in text
     section = text.partition("## REALM beside what it started from")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and "target" not in line]
     assert len(rows) == 2, "the start of the third arm was not measured"
