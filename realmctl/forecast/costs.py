@@ -284,6 +284,10 @@ def _pretrain(read: _Reading) -> Cost:
         * (reader.flops(joint) + reader.head_flops(hidden))
         / (1 if trains_reader else 3)  # no backward pass
     )
+    if settings.get("ict_weight"):
+        pairs = settings["ict_batch_size"] / settings["batch_size"]
+        again = 1 / 3 if settings["distill_start"] else 0.0  # the start has no backward pass
+        row += pairs * (1 + again) * (retriever.flops(SENTENCE) + retriever.flops(text.length))
     search = 2 * index.rows * index.width / 3  # exact, and without a backward pass
     tokens = SENTENCE + read_blocks * text.length + candidates * joint * trains_reader
     name = read.stage.inputs.get("index", "")

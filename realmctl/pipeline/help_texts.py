@@ -31,6 +31,10 @@ EXECUTOR = (
 CONTRAST_MICRO_BATCH = (
     "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
 )
+DISTILL_START = (
+    "Weight of a second loss, which holds on to what the retriever knew: the Kullback-Leibler divergence of the batch's softmax from that of "
+    "the retriever before training. 0 leaves it out."
+)
 BM25_WEIGHT = "hybrid: factor of BM25's part in the fusion. `eval-cloze` finds one without labels."
 SCORER = "Scorer that gives `em`; its published script says what counts as equal. auto: orqa, or regex-match where answers are regular expressions."
 FUSION = (

@@ -160,6 +160,16 @@ def test_pretraining_work_grows_with_steps_batch_and_candidates():
     assert base.refreshed.flops == costs()["embeddings"].work
 
 
+def test_the_inverse_cloze_task_beside_costs_what_it_costs_alone():
+    base, beside, distilled = (
+        costs(steps=100_000, ict_batch_size=4096, **given)["model"]
+        for given in ({}, {"ict_weight": 1.0}, {"ict_weight": 1.0, "distill_start": 2.0})
+    )
+    alone = costs()["retriever"].work  # its defaults have as many steps and pairs
+    assert beside.work - base.work == pytest.approx(alone, rel=1e-6)
+    assert distilled.work - base.work == pytest.approx(alone * 4 / 3, rel=1e-6)
+
+
 def test_without_the_null_document_one_more_block_is_embedded():
     base, without = costs()["model"], costs(null_document=False)["model"]
     length = text_of_blocks(1000, 288).length

@@ -10,9 +10,9 @@ training:
     p(y|x)  = sum over z of p(z|x) p(y|z,x)                  equation 1
 
 The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. With `--retriever-loss distill` or `replug` the retriever
-learns the reader's own choice among the candidates instead. Beside the steps the index ages and
-is replaced (section 3.3, `before_step`). The query encoder that searches is the one in training, although the index may be some
-steps older; with `--official snapshot-queries` it is that of the index's snapshot.
+learns the reader's own choice among the candidates instead. With `--ict-weight` the loss of the inverse cloze task is added (ORQA, section 4).
+Beside the steps the index ages and is replaced (section 3.3, `before_step`). The query encoder that searches is the one in training,
+although the index may be some steps older; with `--official snapshot-queries` it is that of the index's snapshot.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
 
@@ -58,12 +58,15 @@ from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, Candid
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training.objective import Sums
+from realmctl.training.objective import Objective, Sums
+from realmctl.training.objectives.beside import Beside
+from realmctl.training.objectives.ict import InverseClozeObjective
 from realmctl.training.readers.language_model import LanguageModelReader
 from realmctl.training.readers.masked import MaskedReader
 from realmctl.training.readers.reader import PretrainReader
 from realmctl.training.refresh.index_in_use import IndexInUse, publish_retriever_and_index, refreshed_index
 from realmctl.training.settings.pretrain import PretrainSettings
+from realmctl.training.settings.retriever import IctSettings
 
 
 def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
@@ -72,7 +75,8 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
     settings = _within_minutes(settings, retriever, out)
     with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
         objective = PretrainObjective(settings, retriever, in_use)
-        metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "pretrain")
+        trained = beside_ict(objective, settings)
+        metrics = train_on_cloze(trained, retriever, settings, settings.blocks, out, "pretrain")
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
     with trained_weights(settings, out, "pretrain"):
@@ -90,9 +94,9 @@ def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Write
         return settings
     opener = open_own_shard if settings.index_shards else open_index
 
-    def timed() -> PretrainObjective:
-        device = str(pick_device(settings.device))
-        return PretrainObjective(settings, retriever, IndexInUse(settings.index, device, opener=opener))
+    def timed() -> Objective[Any]:
+        in_use = IndexInUse(settings.index, str(pick_device(settings.device)), opener=opener)
+        return beside_ict(PretrainObjective(settings, retriever, in_use), settings)
 
     def refreshes() -> float:
         where = settings.device if settings.refresh == "inline" else settings.refresh_device
@@ -107,6 +111,27 @@ def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Write
 
     asked = ClozeQueries.drawn(settings, settings.blocks) if settings.cloze_recall else None
     return within_minutes(settings, out, "pretrain", timed, measure if asked else None, refreshes)
+
+
+def beside_ict(objective: PretrainObjective, settings: PretrainSettings) -> Objective[Any]:
+    """The objective, with the loss of the inverse cloze task where the settings ask for it.
+
+    Raises:
+        InputError: Fewer than two blocks have two sentences.
+        ConfigError: The sentences cannot be divided among the processes.
+    """
+    if not settings.ict_weight:
+        return objective
+    ict = IctSettings(
+        blocks=settings.blocks,
+        retriever=settings.retriever,
+        batch_size=settings.ict_batch_size,
+        micro_batch=settings.micro_batch,
+        distill_start=settings.distill_start,
+        seed=settings.seed,
+    )
+    task = InverseClozeObjective(objective.retriever, objective.corpus, objective.collator, ict)
+    return Beside(objective, task, settings.ict_weight, "ict")
 
 
 def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer, step: int) -> dict[str, float]:

@@ -163,6 +163,22 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         above=0,
         at_most=1e6,
     )
+    ict_weight: float = setting(
+        "Weight of the inverse cloze task's loss in each step: sentences of --blocks find their block among those of their batch, as in "
+        "ict-init. 0 leaves it out.",
+        default=0.0,
+        at_least=0,
+        at_most=1e3,
+    )
+    ict_batch_size: int = setting(
+        "With --ict-weight: sentences of the inverse cloze task per step.",
+        default=32,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    distill_start: float = setting(
+        "With --ict-weight, and in its batch. " + help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3
+    )
     masking: Literal["salient", "random-span", "random-uniform"] = setting(
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
         default="salient",
@@ -176,6 +192,10 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         if self.distills and self.marginal == "token":
             raise ConfigError(
                 f"--marginal token is for --retriever-loss marginal: {self.retriever_loss} compares whole spans."
+            )
+        if self.distill_start and not self.ict_weight:
+            raise ConfigError(
+                f"--distill-start {self.distill_start:g} needs --ict-weight: it compares the scores of the inverse cloze task's batch."
             )
         if self.per_token and self.mean_likelihood:
             raise ConfigError("--likelihood mean is for --marginal sequence: with token each token has its own.")

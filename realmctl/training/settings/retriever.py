@@ -21,13 +21,7 @@ Pooling = Literal["pooler", "cls", "mean"]
 class ContrastSettings(ClozeSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
-    distill_start: float = setting(
-        "Weight of a second loss, which holds on to what the retriever knew: the Kullback-Leibler divergence of the batch's softmax "
-        "from that of the retriever before training. 0 leaves it out.",
-        default=0.0,
-        at_least=0,
-        at_most=1e3,
-    )
+    distill_start: float = setting(help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3)
     queue: int = setting(
         "Blocks of earlier steps that are negatives too (MoCo). Blocks are then embedded by a copy of the retriever that follows it slowly. "
         "Contriever has 131072. 0: the batch alone.",
