@@ -119,7 +119,8 @@ MEASURED = {
     "real_text_long.em_plain": Measured(LONGER, rf"- REALM's retriever minus start, plain reader: {INTERVAL}"),
     "adapt.scores": Measured(ADAPT, SCORES.format(r"([+-]0\.\d+) \| \S+")),
     "adapt.adapted": Measured(
-        ADAPT, r"\n\| ICT \+ KL, kept if shown \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| \d+ \|\n"
+        ADAPT,
+        r"\n\| ICT \+ KL, kept if shown \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| \d+ \|\n",
     ),
     "adapt.lost": Measured("docs/results/adapt-recipe.md", r"\n\| 50 of 32 pairs \|.*\| (-\.\d+) \[[^]]*\] \|\n"),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),

@@ -252,6 +252,11 @@ class Gain(NamedTuple):
         """Whether the interval lies above 0."""
         return self.low > 0
 
+    @property
+    def lost(self) -> bool:
+        """Whether the interval lies below 0: a loss is shown."""
+        return self.high < 0
+
 
 def gain(rank_N: Ranks, start_N: Ranks) -> Gain:
     """What ranks gain over others of the same sentences: the paired difference, and 1.96 standard errors of it to either side."""

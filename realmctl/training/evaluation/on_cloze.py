@@ -3,7 +3,8 @@ weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
 start over the same sentences. It is shown where its 95 % interval lies above 0. Sentences have the documents' own words, so titles may be asked
-for beside them: then a gain counts only where they show it too, and those of them that are in other words than their blocks.
+for beside them: then a gain counts only where they show it too, and those of them that are in other words than their blocks. A training whose task
+is not to find the block of a sentence, as REALM's, need not gain on sentences (`--keep unless-lost`).
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def _told(name: str, won: Gain) -> dict[str, float]:
 def lost_rule(steps: int, keeps_start: bool, what: str) -> AlarmRule:
     """The alarm of cloze recall: the gain over the start is shown to be a loss.
 
-    keeps_start: Whether the start is kept in such a case. what: Name of the stage.
+    keeps_start: Whether --keep does without the weights in such a case. what: Name of the stage.
     """
     advice = "Use a lower --lr or fewer --steps; --keep gain keeps the start in such a case."
     if keeps_start:
-        advice = "The start is kept unless a later measurement shows a gain."
+        advice = "These weights are not kept."
     elif what == "pretrain":
         advice = "REALM does not train this: a sentence's own block is no candidate. Answers may be found more often all the same, so judge by questions."
     return AlarmRule(
@@ -118,9 +119,9 @@ class OnCloze(Around[Part]):
     ) -> None:
         super().__init__(inner)
         self.retriever, self.asked, self.settings = retriever, asked, settings
-        self.what, self.every = what, settings.measured_every
+        self.what, self.every, self.guarded = what, settings.measured_every, settings.keep in ("gain", "unless-lost")
         self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
-        self.alarms = Alarms([lost_rule(settings.steps, settings.keep == "gain", what)], settings.stop_on, what)
+        self.alarms = Alarms([lost_rule(settings.steps, self.guarded, what)], settings.stop_on, what)
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
         self.reworded_N = np.zeros(0, bool) if asked.titles is None else asked.titles.in_other_words()
@@ -155,12 +156,19 @@ class OnCloze(Around[Part]):
         if found["cloze_rr"] > self.best_rr:
             self.best_step, self.best_rr = step, found["cloze_rr"]
         self.last_step = step
-        gained = won.shown and (title_N is None or min(found[f"{what}_gain_low"] for what in OF_TITLES) > 0)
-        if self.weights is not None and (step == 0 or gained or self.settings.keep == "best"):
+        if self.weights is not None and (step == 0 or self._is_good(won, found)):
             titles = None if title_N is None else title_N.tolist()
-            self.weights.offer(step, found["cloze_rr"], ranks=rank_N.tolist(), titles=titles)
+            score = step if self.settings.keep == "unless-lost" else found["cloze_rr"]
+            self.weights.offer(step, score, ranks=rank_N.tolist(), titles=titles)
         raised = self.alarms.observe({**found, "step": step}) if step else []
         return {**found, **({"alarms": raised} if raised else {})}
+
+    def _is_good(self, won: Gain, found: Mapping[str, Any]) -> bool:
+        """Whether the weights may be kept: by the gain of sentences, and by those of titles in `found`, where they are asked."""
+        if not self.guarded:
+            return True
+        by_sentences = won.shown if self.settings.keep == "gain" else not won.lost
+        return by_sentences and (self.asked.titles is None or min(found[f"{what}_gain_low"] for what in OF_TITLES) > 0)
 
     def take(self, step: int, metrics: Path) -> dict[str, Any]:
         """Called after the last step: measure it, append that to `metrics`, and load the weights that are kept into the modules.
@@ -207,8 +215,9 @@ class OnCloze(Around[Part]):
         )
 
     def _kept(self, kept: int, last: int) -> str:
-        if self.settings.keep == "gain" and not kept:
-            return "no gain is shown, so the start is kept"
+        if self.guarded and not kept:
+            why = "no gain is shown" if self.settings.keep == "gain" else "sentences show a loss, or titles no gain"
+            return f"{why}, so the start is kept"
         return f"the weights of step {kept} of {last} are kept"
 
     def state(self) -> dict[str, Any]:

@@ -51,14 +51,16 @@ class ClozeSettings(TrainSettings):
         at_least=0,
     )
     cloze_titles: int = setting(
-        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain then "
-        "keeps weights only if titles show a gain over the start too, and so does the third of them that shares the fewest words with its block. 0: none.",
+        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain "
+        "and unless-lost then keep weights only if titles show a gain over the start, and so does the third of them that shares the fewest words with "
+        "its block. 0: none.",
         default=0,
         at_least=0,
     )
-    keep: Literal["last", "best", "gain"] = setting(
+    keep: Literal["last", "best", "gain", "unless-lost"] = setting(
         "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
-        "gain over it is shown.",
+        "gain over it is shown. unless-lost: those of the last measurement without a shown loss, for a training whose task is another one than "
+        "cloze recall, such as REALM's.",
         default="last",
     )
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms)

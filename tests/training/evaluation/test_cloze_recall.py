@@ -162,7 +162,7 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
     assert made.metrics["cloze_gain"] == lines[-1]["cloze_gain"] == gain(last, first).mean
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int, titles: Sequence[int | list[int]] = ()) -> None:
+def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int | list[int], titles: Sequence[int | list[int]] = ()) -> None:
     """Each measurement finds all sentences' blocks at one rank, and titles' at another, and the blocks' ranks differ a little."""
     of_sentences, of_titles = iter(ranks), iter(titles)
 
@@ -217,6 +217,27 @@ def test_a_gain_of_titles_does_not_count_where_those_in_other_words_show_none(ch
     made = ict(chain, keep="gain", cloze_titles=12).make(tmp_path / "start")
     assert made.metrics["kept_step"] == 0 == made.metrics["last_reworded_title_gain"]
     assert made.metrics["last_title_gain_low"] > 0
+
+
+def test_unless_lost_keeps_the_last_weights_without_a_shown_loss(chain: Chain, tmp_path, monkeypatch):
+    within_noise = [1, *[6, 5] * 5, 6]
+    scripted(monkeypatch, 5, 3, within_noise, 8)
+    made = ict(chain, keep="unless-lost").make(tmp_path / "noise")
+    lines = [line for line in metrics_of(made) if "cloze_gain" in line]
+    assert [line["cloze_gain_low"] > 0 for line in lines] == [False, True, False, False]
+    assert [line["cloze_gain_high"] < 0 for line in lines] == [False, False, False, True]
+    assert made.metrics["kept_step"] == 4
+    scripted(monkeypatch, 5, 6, 7, 8)
+    assert ict(chain, keep="unless-lost").make(tmp_path / "start").metrics["kept_step"] == 0
+    scripted(monkeypatch, 5, 5, 5, 5)
+    assert ict(chain, keep="unless-lost").make(tmp_path / "equal").metrics["kept_step"] == 6
+
+
+def test_unless_lost_asks_titles_for_a_gain(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())  # these blocks contain their titles
+    scripted(monkeypatch, 5, 5, 5, 5, titles=(4, 3, 4, 4))
+    made = ict(chain, keep="unless-lost", cloze_titles=12).make(tmp_path / "gain")
+    assert made.metrics["kept_step"] == 2
 
 
 def test_titles_are_measured_again_by_a_run_that_goes_on(chain: Chain, tmp_path, monkeypatch):
