@@ -46,6 +46,7 @@ NAMES = {
     "retromae": "RetroMAE",
     "realm": "REALM after ICT, 200 steps of 8 sentences",
     "realm-kept": "REALM after `adapt`, 200 steps of 8 sentences",
+    "realm-judged": "REALM after `adapt`, kept unless cloze recall shows a loss",
     "realm-large": "REALM after the encoder, 400 steps of 64 sentences",
     "causal": "a frozen causal language model as reader",
     "generated": "questions of a language model",
@@ -53,7 +54,13 @@ NAMES = {
 }
 """What the page calls the arms, in its order. `labels-N` have N in their name."""
 
-STARTS = {"realm": "ict", "realm-kept": "ict-kept", "realm-large": "encoder", "causal": "encoder"}
+STARTS = {
+    "realm": "ict",
+    "realm-kept": "ict-kept",
+    "realm-judged": "ict-kept",
+    "realm-large": "encoder",
+    "causal": "encoder",
+}
 """What each arm of REALM starts from."""
 
 
