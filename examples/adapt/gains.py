@@ -19,6 +19,9 @@ Place = tuple[str, str, str]
 Row = tuple[str, str]
 """Arm and search."""
 
+Run = tuple[int, str]
+"""Seed and device. The same seed on another device is another training."""
+
 DRAWS = 2000
 
 FEWEST_SEEDS = 3
@@ -44,6 +47,7 @@ NAMES = {
     "spider": "Spider",
     "cocondenser": "coCondenser",
     "retromae": "RetroMAE",
+    "tsdae": "TSDAE, by sentence-transformers",
     "realm": "REALM after ICT, 200 steps of 8 sentences",
     "realm-kept": "REALM after `adapt`, 200 steps of 8 sentences",
     "realm-judged": "REALM after `adapt`, kept unless cloze recall shows a loss",
@@ -164,7 +168,7 @@ class Results:
     """The measurements, by domain and split."""
 
     def __init__(self, path: Path) -> None:
-        self._rows: dict[Place, dict[Row, dict[int, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
+        self._rows: dict[Place, dict[Row, dict[Run, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
         self._gains: dict[tuple[Place, Row, Row], Difference] = {}
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
         encoders = dict.fromkeys(line["encoder"] for line in lines if line["encoder"])
@@ -174,7 +178,8 @@ class Results:
             self._cloze[place][line["arm"], line["seed"]] = line["cloze"]
         for line in [line for line in lines if line["search"] != "cloze"]:
             for encoder in (line["encoder"],) if line["encoder"] else encoders:
-                self._rows[encoder, line["domain"], line["split"]][line["arm"], line["search"]][line["seed"]] = line
+                run = line["seed"], line.get("device", "cpu")
+                self._rows[encoder, line["domain"], line["split"]][line["arm"], line["search"]][run] = line
 
     @property
     def on_gpu(self) -> list[str]:
@@ -208,7 +213,7 @@ class Results:
         start, base = known.get(("encoder", 0)), self.values(place, ("encoder", "dense"))[0]
         found = []
         for (arm, seed), told in known.items():
-            record = dense.get((arm, "dense"), {}).get(seed)
+            record = next((each for run, each in dense.get((arm, "dense"), {}).items() if run[0] == seed), None)
             if start is None or record is None or arm == "encoder" or told.get("kept_step") is not None:
                 continue
             gains = {
@@ -230,14 +235,15 @@ class Results:
         return self._gains[place, row, base]
 
     def over_start(self, place: Place, arm: str) -> Difference | None:
-        """What an arm of REALM gains in dense search over what it started from, seed by seed; None where that was not measured."""
+        """What an arm of REALM gains in dense search over what it started from, seed by seed, on the same device where both were; None where that was not measured."""
         own, start = (self._rows[place].get((name, "dense"), {}) for name in (arm, STARTS[arm]))
+        of_seed = {seed: record for (seed, _), record in start.items()}
         if STARTS[arm] == "encoder":  # nothing in it is random
-            start = {seed: record for seed in own for record in start.values()}
-        seeds = sorted(own.keys() & start.keys())
-        if not seeds:
+            of_seed = {seed: record for seed, _ in own for record in start.values()}
+        pairs = [(own[run], start.get(run) or of_seed[run[0]]) for run in sorted(own) if run[0] in of_seed]
+        if not pairs:
             return None
-        return difference(*(np.array([records[seed]["ndcg"] for seed in seeds]) for records in (own, start)))
+        return difference(*(np.array([record["ndcg"] for record in records]) for records in zip(*pairs, strict=True)))
 
     def best_zero_shot(self, place: Place) -> Row:
         """The best of BM25, the encoder and their hybrid."""

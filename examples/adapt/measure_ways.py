@@ -86,7 +86,9 @@ class Recorder:
             say(f"{domain.name} {domain.split}: {arm} is not possible. {error}")
             return
         if retriever is None and arm in ARMS:
-            say(f"{domain.name} {domain.split}: {arm} needs more labelled dev queries, or --reader-lm")
+            say(
+                f"{domain.name} {domain.split}: {arm} needs more labelled dev queries, --reader-lm or sentence-transformers"
+            )
             return
         minutes = (time.process_time() - start) / 60
         kept = {} if retriever is None else {"kept_step": retriever.metrics.get("kept_step")}

@@ -14,8 +14,11 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from alone import alone_in
+from rivals import train_tsdae
 
 from realmctl.artifacts import Artifact
+from realmctl.convert.imports.encoder_retriever import EncoderSettings
+from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.pipeline.discovery import own_stages
 
 STEPS, BATCH = 50, 32
@@ -241,6 +244,19 @@ def _generated(name: str, hard_negatives: int) -> Callable[[Bench], Artifact | N
     return arm
 
 
+def _tsdae(bench: Bench) -> Artifact | None:
+    """TSDAE of sentence-transformers; None where it is not installed."""
+    workspace = bench.folder / f"tsdae-{bench.seed}"
+    with alone_in(workspace):
+        trained, new = workspace / "encoder", workspace / "encoder.new"
+        if not trained.exists():
+            if not train_tsdae(bench.encoder, bench.blocks, bench.seed, STEPS, BATCH, new):
+                return None
+            new.replace(trained)
+        scale = EncoderSettings(scale=bench.start.settings["scale"])
+        return import_checkpoint(str(trained), workspace, ImportExtras(encoder=scale))["retriever"]
+
+
 def cloze_recall(bench: Bench, retriever: Artifact, name: str) -> dict[str, float]:
     """Mean reciprocal ranks of a retriever's sentences and titles, without labels, and the weight of BM25 that finds most."""
     found = bench.made("eval-cloze", f"cloze-{name}", blocks=bench.blocks, retriever=retriever, **CLOZE).metrics
@@ -272,6 +288,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
         "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3, group_by="source"
     ).part("retriever"),
     "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
+    "tsdae": _tsdae,
     "realm": _realm("realm", SMALL, "ict"),
     "realm-kept": _realm("realm-kept", SMALL, "ict-kept"),
     "realm-judged": _realm("realm-judged", JUDGED, "ict-kept"),

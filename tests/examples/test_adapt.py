@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "adapt"
@@ -20,7 +22,9 @@ sys.path.append(str(EXAMPLES))
 import gains  # noqa: E402
 import gains_page as page  # noqa: E402
 import measure_ways as run  # noqa: E402
+import rivals  # noqa: E402
 
+from tests.fixtures.blocks import make_blocks  # noqa: E402
 from tests.fixtures.encoders import make_sentence_encoder  # noqa: E402
 from tests.fixtures.language_models import make_babbler  # noqa: E402
 
@@ -147,6 +151,46 @@ def test_realm_is_compared_with_its_own_start_seed_by_seed(tmp_path):
     assert re.search(r"\| a frozen causal[^\n]*\| dense .*\| 2 \| - \|", text), (
         "the minutes of a GPU are not those of a core"
     )
+
+
+def test_the_same_seed_on_another_device_is_another_run(tmp_path):
+    """On the GPU `realm` gains .1 over the ICT of the GPU, and on the CPU .2 over that of the CPU."""
+    on_gpu = {"device": "cuda"}
+    records = [
+        line("encoder", "dense", 0, [0.4] * 20),
+        line("ict", "dense", 0, [0.3] * 20),
+        {**line("ict", "dense", 0, [0.5] * 20), **on_gpu},
+        line("realm", "dense", 0, [0.5] * 20),
+        {**line("realm", "dense", 0, [0.6] * 20), **on_gpu},
+    ]
+    file = tmp_path / "runs.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    results = gains.Results(file)
+    [place] = results.places
+    found = results.over_start(place, "realm")
+    assert found is not None and (found.seeds, round(found.mean, 6)) == (2, 0.15)
+    assert results.values(place, ("ict", "dense")).mean() == pytest.approx(0.4)
+
+
+def test_tsdae_deletes_three_words_in_five():
+    rng, sentence = random.Random(0), " ".join(f"w{n}" for n in range(20))
+    left = [rivals.damaged(sentence, rng).split() for _ in range(200)]
+    assert sum(map(len, left)) / 200 == pytest.approx(8, abs=0.5)
+    assert all(words == [word for word in sentence.split() if word in words] for words in left), "the order stays"
+    assert all(rivals.damaged("one two", rng) for _ in range(50)), "one word at least is left"
+
+
+@pytest.mark.slow
+def test_tsdae_trains_an_encoder_that_import_reads(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    texts = {f"Page {n}": [[f"The river number {n} runs to the town of {n}.", "It is long and old."]] for n in range(8)}
+    blocks = make_blocks(tmp_path / "blocks", texts)
+    make_sentence_encoder(tmp_path / "encoder", [text for [block] in texts.values() for text in block])
+    encoder = str(tmp_path / "encoder")
+    assert rivals.train_tsdae(encoder, blocks, 0, 2, 4, tmp_path / "trained")
+    made = import_checkpoint(str(tmp_path / "trained"), tmp_path / "w", ImportExtras())["retriever"]
+    before = import_checkpoint(encoder, tmp_path / "before", ImportExtras())["retriever"]
+    assert made.content != before.content
 
 
 def test_equal_values_share_their_rank():

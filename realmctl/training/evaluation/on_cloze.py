@@ -51,7 +51,7 @@ def lost_rule(steps: int, keeps_start: bool, what: str) -> AlarmRule:
     if keeps_start:
         advice = "These weights are not kept."
     elif what == "pretrain":
-        advice = "REALM does not train this: a sentence's own block is no candidate. Answers may be found more often all the same, so judge by questions."
+        advice = "REALM does not train this: a sentence's own block is no candidate. Answers may be found more often all the same, so judge by questions. --keep unless-lost does without such weights."
     return AlarmRule(
         "cloze_lost",
         "cloze_gain_high",
