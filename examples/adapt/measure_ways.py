@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ways import ARMS, SEARCHES, Bench, Domain, alone_in, cloze_recall, index_of
+from ways import ARMS, SEARCHES, TRIALS, Bench, Domain, alone_in, cloze_recall, index_of
 
 from realmctl.artifacts import Artifact
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
@@ -132,7 +132,11 @@ def main() -> None:
     parser.add_argument(
         "--domain", action="append", required=True, help="NAME=FOLDER[,SPLIT][,pages] or NAME=FILE.json."
     )
-    parser.add_argument("--arms", default=",".join(ARMS), help="Arms, separated by commas. Default: all.")
+    parser.add_argument(
+        "--arms",
+        default=",".join(arm for arm in ARMS if arm not in TRIALS),
+        help="Arms, separated by commas. Default: all but the trials of REALM.",
+    )
     parser.add_argument("--searches", default="dense,hybrid,chosen,cloze", help="Searches of these arms.")
     parser.add_argument(
         "--reader-lm", help="Causal language model of the arms `causal` and `generated`: a folder or a hub id."

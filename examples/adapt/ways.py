@@ -180,6 +180,14 @@ JUDGED = replace(
     SMALL, more={"cloze_recall": 1000, "cloze_titles": 1000, "cloze_every": 50, "keep": "unless-lost"}
 )  # fmt: skip
 """The same, and what it starts from is kept where sentences are shown to lose, or titles are asked and show no gain."""
+SHORT = replace(SMALL, steps=100, retriever_lr=2e-5)
+TRIALS: Mapping[str, Mapping[str, Any]] = {
+    "realm-short": {},
+    "realm-short-ict": {"ict_weight": 1.0, "distill_start": 2.0},
+    "realm-short-frozen": {"reader": "frozen"},
+    "realm-short-distill": {"retriever_loss": "distill"},
+}
+"""Other recipes of REALM after `adapt` by the name of their arm, shorter and at a higher rate, to compare them with each other."""
 LARGE = Reading(practice_steps=1600, practice_batch=64, steps=400, batch=64, candidates=8, retriever_lr=2e-5, micro=16)
 """For a GPU, at the rates and batches of `wikipedia.sh`."""
 
@@ -293,6 +301,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "realm-kept": _realm("realm-kept", SMALL, "ict-kept"),
     "realm-judged": _realm("realm-judged", JUDGED, "ict-kept"),
     "realm-large": _realm("realm-large", LARGE, "encoder"),
+    **{name: _realm(name, replace(SHORT, more=more), "ict-kept") for name, more in TRIALS.items()},
     "causal": _by_language_model,
     "generated": _generated("generated", 0),
     "generated-hard": _generated("generated-hard", 1),
