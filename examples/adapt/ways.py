@@ -195,14 +195,14 @@ LARGE = Reading(practice_steps=1600, practice_batch=64, steps=400, batch=64, can
 def _realm(name: str, sizes: Reading, after: str) -> Callable[[Bench], Artifact]:
     def arm(bench: Bench) -> Artifact:
         """REALM after another arm: reading practice, then the salient spans of rules."""
-        start = ARMS[after](bench)
+        start, begun = kept_or_start(bench, ARMS[after](bench), after)
         spans = bench.made("tag", "spans", blocks=bench.blocks, tagger="rules", workers=1)
         reader = bench.made(
             "mlm-init", f"reader-{sizes.practice_steps}-{sizes.practice_batch}", blocks=bench.blocks, spans=spans, bert=bench.encoder, head_init="ridge", practice="curriculum",
             steps=sizes.practice_steps, batch_size=sizes.practice_batch, lr=5e-4, layer_decay=0.5, warmup=20, dropout=0.0, seed=bench.seed,
         )  # fmt: skip
         model = bench.made(
-            "pretrain", name, blocks=bench.blocks, retriever=start, index=index_of(bench, start, after), encoder=reader, spans=spans,
+            "pretrain", name, blocks=bench.blocks, retriever=start, index=index_of(bench, start, begun), encoder=reader, spans=spans,
             steps=sizes.steps, batch_size=sizes.batch, micro_batch=sizes.micro, candidates=sizes.candidates, lr=1e-4, retriever_lr=sizes.retriever_lr, optimizer="adamw", dropout=0.0,
             refresh="inline", refresh_every=100, seed=bench.seed, **sizes.more,
         )  # fmt: skip
@@ -272,6 +272,11 @@ def cloze_recall(bench: Bench, retriever: Artifact, name: str) -> dict[str, floa
         **{each: found[each] for each in ("bm25_weight", "cloze_rr", "title_rr") if each in found},
         **{f"{each}_rr": found[each]["cloze_rr"] for each in ("dense", "bm25")},
     }
+
+
+def kept_or_start(bench: Bench, retriever: Artifact, name: str) -> tuple[Artifact, str]:
+    """A retriever with the name of its index, and where training kept none of its steps the start with its own: the same weights."""
+    return (bench.start, "encoder") if retriever.metrics.get("kept_step") == 0 else (retriever, name)
 
 
 def index_of(bench: Bench, retriever: Artifact, name: str) -> Artifact:
