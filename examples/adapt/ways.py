@@ -294,8 +294,14 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     ),
     "crops-kept": lambda bench: bench.trained("ict-init", "crops-kept", **KEPT, pairs="crops"),
     "ict-hard": lambda bench: bench.trained("ict-init", "ict-hard", **CONTRAST, hard_negatives=1),
+    "ict-hard-distilled": lambda bench: bench.trained(
+        "ict-init", "ict-hard-distilled", **CONTRAST, hard_negatives=1, distill_start=2.0
+    ),
     "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
     "ict-kept": lambda bench: bench.trained("ict-init", "ict-kept", **KEPT, cloze_titles=1000),
+    "ict-hard-kept": lambda bench: bench.trained(
+        "ict-init", "ict-hard-kept", **KEPT, cloze_titles=1000, hard_negatives=1
+    ),
     "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST, group_by="source"),
     "cocondenser": lambda bench: bench.trained(
         "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3, group_by="source"

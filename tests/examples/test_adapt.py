@@ -50,6 +50,32 @@ def test_the_interval_is_over_queries_and_over_seeds():
     assert (same.low, same.high, same.verdict) == (0, 0, "not shown")
 
 
+def test_the_target_of_hybrid_search_counts_collections_and_no_shown_loss(tmp_path):
+    """Over the best search without training: here BM25 on one set, and the encoder on the others."""
+    start, best, better, worse, noisy = [0.4] * 50, [0.5] * 50, [0.6] * 50, [0.3] * 50, [0.3, 0.7] * 25
+    places = ("covidqa", "test"), ("mlquestions", "test"), ("man-pages", "test"), ("man-pages", "nl2bash")
+    of_arms = {
+        "met": (better, best, better, noisy),
+        "one-collection": (best, best, better, better),
+        "lost": (better, better, better, worse),
+        "unmeasured": (better, better),
+    }
+    records = []
+    for number, (domain, split) in enumerate(places):
+        bm25, dense = (best, start) if number == 0 else (start, best)
+        measured = [line("bm25", "bm25", 0, bm25, encoder=""), line("encoder", "dense", 0, dense)]
+        measured += [line(arm, "scores", 0, values[number]) for arm, values in of_arms.items() if number < len(values)]
+        records += [{**each, "domain": domain, "split": split} for each in measured]
+    results = tmp_path / "runs.jsonl"
+    results.write_text("".join(json.dumps(record) + "\n" for record in records))
+    loaded = gains.Results(results)
+    verdicts = {arm: page.over_best(loaded, (arm, "scores"))[0].split(" | ")[-1] for arm in of_arms}
+    assert verdicts == {"met": "met |", "one-collection": "missed |", "lost": "missed |", "unmeasured": "open |"}
+    [row] = page.over_best(loaded, ("met", "scores"))
+    assert row.count("+0.100") == 2 * 3 and page.over_best(loaded, ("nobody", "scores")) == []
+    assert "(BM25, BM25)" in page.targets_page(loaded)
+
+
 def test_the_page_says_first_what_each_arm_brought(tmp_path):
     gained = [0.2] * 40 + [0.0] * 10
     start = [0.4] * 50
