@@ -56,3 +56,7 @@ BM25_STEMMER = (
     "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as german or de (PyStemmer, extra bm25). Default: "
     "see --bm25-tokens."
 )
+QUERY_WORDPIECES = (
+    "Longest query of cloze recall: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "
+    "short queries alone. 0: whole sentences."
+)

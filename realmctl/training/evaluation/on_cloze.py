@@ -84,7 +84,9 @@ class ClozeQueries:
     def drawn(cls, settings: ClozeSettings, blocks: Artifact) -> ClozeQueries:
         """Draw what the settings ask for. Raises InputError for blocks with too few sentences."""
         corpus, wanted = Corpus(blocks), settings.cloze_titles
-        passages = ClozePassages.drawn(corpus, settings.cloze_recall, settings.cloze_blocks, settings.seed)
+        passages = ClozePassages.drawn(
+            corpus, settings.cloze_recall, settings.cloze_blocks, settings.seed, settings.cloze_wordpieces
+        )
         titles = ClozePassages.titled(corpus, wanted, settings.cloze_blocks, settings.seed) if wanted else None
         return cls(passages, titles, Collator.of(Tokenizer.load(blocks.path)), settings.precision)
 

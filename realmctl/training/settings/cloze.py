@@ -40,6 +40,7 @@ class ClozeSettings(TrainSettings):
         default=1000,
         at_least=0,
     )
+    cloze_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0)
     cloze_every: int | None = setting(
         "Steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
         default=None,
@@ -71,6 +72,7 @@ class ClozeSettings(TrainSettings):
             "--keep": self.keep != "last" and self.keep,
             "--cloze-patience": self.cloze_patience,
             "--cloze-titles": self.cloze_titles,
+            "--cloze-wordpieces": self.cloze_wordpieces,
         }
         if not self.cloze_recall and any(asked.values()):
             flag = next(f"{name} {value}" for name, value in asked.items() if value)
@@ -107,12 +109,7 @@ class EvalClozeSettings(Settings):
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
-    query_wordpieces: int = setting(
-        "Longest query: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "
-        "short queries alone. 0: whole sentences.",
-        default=0,
-        at_least=0,
-    )
+    query_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0)
     titles: int = setting(
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
         default=0,

@@ -162,6 +162,14 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
     assert made.metrics["cloze_gain"] == lines[-1]["cloze_gain"] == gain(last, first).mean
 
 
+def test_a_training_is_measured_with_queries_as_short_as_asked(chain: Chain, tmp_path):
+    made = ict(chain, cloze_wordpieces=3).make(tmp_path / "made")
+    collator, start = Collator.of(Tokenizer.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
+    short, whole = (ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0, longest=each) for each in (3, 0))
+    by_short, by_whole = (recall(each.ranks(start, collator, "fp32"))["cloze_rr"] for each in (short, whole))
+    assert metrics_of(made)[0]["cloze_rr"] == by_short != by_whole
+
+
 def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int | list[int], titles: Sequence[int | list[int]] = ()) -> None:
     """Each measurement finds all sentences' blocks at one rank, and titles' at another, and the blocks' ranks differ a little."""
     of_sentences, of_titles = iter(ranks), iter(titles)
@@ -299,7 +307,9 @@ def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
         assert sum("cloze_recall@5" in line for line in metrics_of(each)) >= 2 and "cloze_gain" in each.metrics
 
 
-@pytest.mark.parametrize("settings", [{"keep": "gain"}, {"cloze_patience": 2}, {"cloze_titles": 9}])
+@pytest.mark.parametrize(
+    "settings", [{"keep": "gain"}, {"cloze_patience": 2}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}]
+)
 def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
     with pytest.raises(ConfigError, match="--cloze-recall"):
         IctInit(blocks=chain.blocks, retriever=chain.retriever, **settings)
