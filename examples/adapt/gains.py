@@ -44,7 +44,6 @@ NAMES = {
     "ict-distilled": "ICT + KL",
     "ict-kept": "ICT + KL, kept if shown (`adapt`)",
     "ict-hard-distilled": "ICT + KL, with hard negatives of BM25",
-    "ict-hard-kept": "ICT + KL, with hard negatives of BM25, kept if shown",
     "crops-kept": "crops + KL, kept if shown",
     "spider": "Spider",
     "cocondenser": "coCondenser",

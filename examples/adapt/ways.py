@@ -24,7 +24,6 @@ from realmctl.pipeline.discovery import own_stages
 STEPS, BATCH = 50, 32
 CONTRAST = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "warmup": 5, "optimizer": "adamw"}
 KEPT = {**CONTRAST, "distill_start": 2.0, "cloze_recall": 1000, "cloze_every": 25, "keep": "gain"}
-HARD = {**KEPT, "cloze_titles": 1000, "cloze_wordpieces": 12, "hard_negatives": 1}
 LABELS = (32, 128, 1000)
 MASKED = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "length": 128}
 
@@ -295,10 +294,16 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     ),
     "crops-kept": lambda bench: bench.trained("ict-init", "crops-kept", **KEPT, pairs="crops"),
     "ict-hard": lambda bench: bench.trained("ict-init", "ict-hard", **CONTRAST, hard_negatives=1),
-    "ict-hard-distilled": lambda bench: bench.trained("ict-init", "ict-hard-distilled", **{**HARD, "keep": "last"}),
+    "ict-hard-distilled": lambda bench: bench.trained(
+        "ict-init",
+        "ict-hard-distilled",
+        **{**KEPT, "keep": "last"},
+        hard_negatives=1,
+        cloze_titles=1000,
+        cloze_wordpieces=12,
+    ),
     "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
     "ict-kept": lambda bench: bench.trained("ict-init", "ict-kept", **KEPT, cloze_titles=1000),
-    "ict-hard-kept": lambda bench: bench.trained("ict-init", "ict-hard-kept", **HARD),
     "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST, group_by="source"),
     "cocondenser": lambda bench: bench.trained(
         "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3, group_by="source"
