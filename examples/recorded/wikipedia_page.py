@@ -5,6 +5,7 @@ The claims and their rules were written down before the runs.
 
 import argparse
 import os
+import textwrap
 from collections import Counter
 from copy import copy
 from pathlib import Path
@@ -125,7 +126,14 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
         name=Path(beside).name,
         beside=beside,
         notes=notes,
-        variables=" ".join(f"{name}={value}" for name, value in sorted(_main(ledger).variables.items())),
+        variables=" \\\n  ".join(
+            textwrap.wrap(
+                " ".join(f"{name}={value}" for name, value in sorted(_main(ledger).variables.items())),
+                76,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        ),
         **{key: value for key, value in circumstances(ledger, outputs).items() if key != "missing"},
     )
 
