@@ -43,6 +43,7 @@ NAMES = {
     "ict-hard": "ICT, with hard negatives of BM25",
     "ict-distilled": "ICT + KL",
     "ict-kept": "ICT + KL, kept if shown (`adapt`)",
+    "ict-hard-judged": "ICT, with hard negatives of BM25, kept unless cloze recall shows a loss",
     "ict-hard-distilled": "ICT + KL, with hard negatives of BM25",
     "crops-kept": "crops + KL, kept if shown",
     "spider": "Spider",

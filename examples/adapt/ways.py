@@ -24,6 +24,8 @@ from realmctl.pipeline.discovery import own_stages
 STEPS, BATCH = 50, 32
 CONTRAST = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "warmup": 5, "optimizer": "adamw"}
 KEPT = {**CONTRAST, "distill_start": 2.0, "cloze_recall": 1000, "cloze_every": 25, "keep": "gain"}
+UNLESS_LOST = {"cloze_recall": 1000, "cloze_titles": 1000, "cloze_every": 25, "keep": "unless-lost"}
+"""The start is kept where sentences are shown to lose, or titles are asked and show no gain."""
 LABELS = (32, 128, 1000)
 MASKED = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "length": 128}
 
@@ -176,10 +178,8 @@ class Reading:
 
 SMALL = Reading(practice_steps=800, practice_batch=8, steps=200, batch=8, candidates=5, retriever_lr=5e-6)
 """For one core of a CPU, as the recipe of real text has it."""
-JUDGED = replace(
-    SMALL, more={"cloze_recall": 1000, "cloze_titles": 1000, "cloze_every": 50, "keep": "unless-lost"}
-)  # fmt: skip
-"""The same, and what it starts from is kept where sentences are shown to lose, or titles are asked and show no gain."""
+JUDGED = replace(SMALL, more={**UNLESS_LOST, "cloze_every": 50})
+"""The same, kept unless cloze recall shows a loss."""
 SHORT = replace(SMALL, steps=100, retriever_lr=2e-5)
 TRIALS: Mapping[str, Mapping[str, Any]] = {
     "realm-short": {},
@@ -294,6 +294,9 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     ),
     "crops-kept": lambda bench: bench.trained("ict-init", "crops-kept", **KEPT, pairs="crops"),
     "ict-hard": lambda bench: bench.trained("ict-init", "ict-hard", **CONTRAST, hard_negatives=1),
+    "ict-hard-judged": lambda bench: bench.trained(
+        "ict-init", "ict-hard-judged", **CONTRAST, hard_negatives=1, **UNLESS_LOST
+    ),
     "ict-hard-distilled": lambda bench: bench.trained(
         "ict-init",
         "ict-hard-distilled",
