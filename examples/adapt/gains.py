@@ -236,9 +236,9 @@ class Results:
             self._gains[place, row, base] = difference(self.values(place, row), self.values(place, base))
         return self._gains[place, row, base]
 
-    def over_start(self, place: Place, arm: str) -> Difference | None:
-        """What an arm of REALM gains in dense search over what it started from, seed by seed, on the same device where both were; None where that was not measured."""
-        own, start = (self._rows[place].get((name, "dense"), {}) for name in (arm, STARTS[arm]))
+    def over_start(self, place: Place, arm: str, search: str) -> Difference | None:
+        """What an arm of REALM gains in a search over what it started from, seed by seed, on the same device where both were; None where that was not measured."""
+        own, start = (self._rows[place].get((name, search), {}) for name in (arm, STARTS[arm]))
         of_seed = {seed: record for (seed, _), record in start.items()}
         if STARTS[arm] == "encoder":  # nothing in it is random
             of_seed = {seed: record for seed, _ in own for record in start.values()}

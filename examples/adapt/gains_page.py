@@ -8,6 +8,7 @@
 import argparse
 import sys
 from collections.abc import Collection, Sequence
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -135,25 +136,27 @@ def over_start(results: Results) -> list[str]:
     """The section on REALM beside what it started from; empty as long as no arm of it was measured."""
     places = ordered(results)
     rows = []
-    for arm in STARTS:
-        gains = [results.over_start(place, arm) for place in places]
+    for arm, search in product(STARTS, ("dense", "scores")):
+        gains = [results.over_start(place, arm, search) for place in places]
         if known := [gain for gain in gains if gain]:
             lost, won = any(gain.high < 0 for gain in known), any(gain.low > 0 for gain in known)
             verdict = "missed" if lost else "met" if won and len(known) == len(places) else "open"
             cells = " | ".join("-" if gain is None else gain.cell for gain in gains)
             seeds = {gain.seeds for gain in known}
             counted = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{min(seeds)}"
-            rows.append(f"| {called(arm)} | {called(STARTS[arm])} | {cells} | {counted} | {verdict} |")
+            rows.append(
+                f"| {called(arm)} | {called(STARTS[arm])} | {searched(search)} | {cells} | {counted} | {verdict} |"
+            )
     if not rows:
         return []
     return [
         "## REALM beside what it started from",
         "",
-        "Difference in nDCG@10 of dense search from the start of the same seed. Bold: the 95 % interval excludes 0. The target was set before the runs: no loss shown on any set, "
+        "Difference in nDCG@10 from the start of the same seed, by the same search. Bold: the 95 % interval excludes 0. The target was set before the runs: no loss shown on any set, "
         "a gain shown on one.",
         "",
-        f"| retriever | its start | {' | '.join(map(named, places))} | seeds | target |",
-        f"|---|---|{'--:|' * (len(places) + 1)}---|",
+        f"| retriever | its start | search | {' | '.join(map(named, places))} | seeds | target |",
+        f"|---|---|---|{'--:|' * (len(places) + 1)}---|",
         *rows,
         "",
     ]

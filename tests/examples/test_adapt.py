@@ -164,16 +164,19 @@ def test_realm_is_compared_with_its_own_start_seed_by_seed(tmp_path):
         *(line("realm", "dense", seed, [0.4 + 0.2 * seed] * 20) for seed in (0, 1, 2)),
         *({**line("causal", "dense", seed, [0.38] * 20), "device": "cuda"} for seed in (0, 1)),
         line("realm-kept", "dense", 0, [0.9] * 20),
+        line("ict", "scores", 0, [0.6] * 20),
+        line("realm", "scores", 0, [0.5] * 20),
     ]
     file = tmp_path / "runs.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     text = page.page(gains.Results(file), "page")
-    assert "2 of the 9 measurements were made on a GPU" in text
+    assert "2 of the 11 measurements were made on a GPU" in text
     section = text.partition("## REALM beside what it started from")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and "target" not in line]
-    assert len(rows) == 2, "the start of the third arm was not measured"
-    assert rows[0].endswith("| ICT | **+0.100** | 2 | met |")
-    assert rows[1].endswith("| encoder as published | **-0.020** | 2 | missed |")
+    assert len(rows) == 3, "the start of the third arm was not measured"
+    assert rows[0].endswith("| ICT | dense | **+0.100** | 2 | met |")
+    assert rows[1].endswith("| ICT | hybrid, weighted sum | **-0.100** | 1 | missed |")
+    assert rows[2].endswith("| encoder as published | dense | **-0.020** | 2 | missed |")
     assert re.search(r"\| a frozen causal[^\n]*\| dense .*\| 2 \| - \|", text), (
         "the minutes of a GPU are not those of a core"
     )
@@ -193,7 +196,7 @@ def test_the_same_seed_on_another_device_is_another_run(tmp_path):
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     results = gains.Results(file)
     [place] = results.places
-    found = results.over_start(place, "realm")
+    found = results.over_start(place, "realm", "dense")
     assert found is not None and (found.seeds, round(found.mean, 6)) == (2, 0.15)
     assert results.values(place, ("ict", "dense")).mean() == pytest.approx(0.4)
 
