@@ -90,6 +90,8 @@ class Role:
     """setting, runtime: where a number must lie."""
     check: Check | None = None
     """setting, runtime: a further check of the value."""
+    left_out_at: object = ...
+    """setting: the value at which the recipe leaves it out. `...`: none."""
 
     def check_value(self, value: object, where: str) -> None:
         """Check that a value is one of the choices and lies in the range. Raises ConfigError, which names `where`."""
@@ -182,6 +184,7 @@ def setting(
     at_most: float | None = None,
     below: float | None = None,
     check: Check | None = None,
+    left_out_at: object = ...,
 ) -> Any:
     """Declare a value that changes the result. It is part of the recipe.
 
@@ -192,9 +195,12 @@ def setting(
             Literal.
         at_least, above, at_most, below: Limits of a number. Without an upper end it is at most `MOST`.
         check: A further check of this value alone. What concerns several settings together is in the stage's `check`.
+        left_out_at: For a setting that a stage gets after a release: the value at which the stage does what it did before. The recipe leaves
+            the setting out there, so work that an earlier version finished is not done again.
     """
     limits = _range(at_least, above, at_most, below)
-    return _field(Role("setting", help, choices=choices, range=limits, check=check), default)
+    role = Role("setting", help, choices=choices, range=limits, check=check, left_out_at=left_out_at)
+    return _field(role, default)
 
 
 def runtime(

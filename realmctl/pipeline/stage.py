@@ -130,11 +130,12 @@ class Stage(Settings):
 
     def origin(self) -> Origin:
         """Return what the artifact is made from. This reads all sources to hash them."""
+        known, sources = roles(type(self)), self._fields_with_role("source")
         settings = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in self._fields_with_role("setting").items()
+            if value != known[name].left_out_at
         }
-        known, sources = roles(type(self)), self._fields_with_role("source")
         digests = {name: digest_of(value, known[name].literals, known[name].files) for name, value in sources.items()}
         files = {name: provenance_of(value, known[name].literals) for name, value in sources.items()}
         artifacts = self.inputs()

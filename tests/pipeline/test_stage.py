@@ -13,7 +13,7 @@ import pytest
 
 from realmctl.artifacts import Origin, open_artifact, writing
 from realmctl.errors import AccessError, ConfigError, InputError, MismatchError, ResourceError
-from realmctl.pipeline import Stage, flag_of, roles
+from realmctl.pipeline import Stage, flag_of, roles, setting
 from realmctl.pipeline.discovery import discover
 from tests.fixtures.small_stages import Child, Model, Plain
 
@@ -51,6 +51,24 @@ def test_every_setting_is_part_of_the_recipe_and_no_runtime_option_is():
     assert Plain(workers=7).origin().recipe == Plain().origin().recipe
     settings = {name for name, role in roles(Plain).items() if role.name == "setting"}
     assert settings == set().union(*CHANGES) - {"vocabulary"} == set(Plain().origin().settings)
+
+
+def test_a_setting_of_a_later_release_leaves_finished_work_finished(tmp_path):
+    """Also where its default is another value: what counts is the value at which the stage does what it did before."""
+
+    class Later(Plain):
+        """The same stage in a later release."""
+
+        echo: int = setting("How often to repeat.", default=1, at_least=0, left_out_at=0)
+
+        @classmethod
+        def command(cls):
+            return Plain.command()
+
+    before = Plain().make(tmp_path / "plain")
+    assert Later(echo=0).make(tmp_path / "plain").path == before.path
+    changed = Later().make(tmp_path / "plain")
+    assert changed.path != before.path and changed.settings == {**before.settings, "echo": 1}
 
 
 def test_sources_count_by_content_and_order(tmp_path):

@@ -40,7 +40,7 @@ class ClozeSettings(TrainSettings):
         default=1000,
         at_least=0,
     )
-    cloze_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0)
+    cloze_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0)
     cloze_every: int | None = setting(
         "Steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
         default=None,
@@ -109,7 +109,7 @@ class EvalClozeSettings(Settings):
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
-    query_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0)
+    query_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0)
     titles: int = setting(
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
         default=0,
