@@ -55,7 +55,7 @@ Language = Annotated[
 BadFiles = Annotated[
     Literal["fail", "skip"],
     typer.Option(
-        help="What happens with a file that cannot be read, such as a PDF or an image. skip: it is set aside, and a warning names it."
+        help="What happens with a file that cannot be read, such as an image or a scanned PDF. skip: it is set aside, and a warning names it."
     ),
 ]
 Threads = Annotated[

@@ -31,6 +31,7 @@ FORMAT_NAMES = Registry(
             "trec",
             "html",
             "markdown",
+            "pdf",
             "text",
         ],
         "realmctl.corpus.formats.detect:FORMATS",

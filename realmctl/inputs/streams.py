@@ -258,21 +258,30 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
+def whole_bytes(path: Path, limit: int) -> bytes:
+    """Return the decompressed content of a file of at most `limit` bytes. Raises InputError if it is larger."""
+    return _whole(path, decompressed(path), limit)
+
+
+def _whole(path: Path, pieces: Iterator[bytes], limit: int) -> bytes:
+    found, size = [], 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise InputError(
+                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines."
+            )
+    return b"".join(found)
+
+
 def whole_text(path: Path, limit: int) -> str:
     """Return the content of a UTF-8 file of at most `limit` bytes.
 
     Raises:
         InputError: the file is larger, or is not UTF-8, or is binary.
     """
-    pieces, size = [], 0
-    for piece in _text_pieces(path):
-        pieces.append(piece)
-        size += len(piece)
-        if size > limit:
-            raise InputError(
-                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines."
-            )
-    data = b"".join(pieces)
+    data = _whole(path, _text_pieces(path), limit)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

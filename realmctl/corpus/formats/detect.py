@@ -17,7 +17,7 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
-from realmctl.corpus.formats import kilt, pages, passages, records, wikipedia
+from realmctl.corpus.formats import kilt, pages, passages, pdf, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
@@ -76,6 +76,7 @@ FORMATS: dict[str, Format] = {
     "trec": Format("TREC text", passages.read_trec),
     "html": Format("HTML, one document a file", pages.read_html),
     "markdown": Format("Markdown, one document a file", pages.read_markdown),
+    "pdf": Format("PDF, one document a file", pdf.read_pdf),
     "text": Format("plain text, one document a file", passages.read_plain),
 }
 
@@ -104,6 +105,8 @@ def _detected(file: CorpusFile) -> Format:
     )
     if is_columnar(start):
         return FORMATS["parquet"]
+    if start.startswith(b"%PDF-"):
+        return FORMATS["pdf"]
     streams.require_text(file.path, start)
     if file.ending in MARKDOWN_ENDINGS:
         return FORMATS["markdown"]

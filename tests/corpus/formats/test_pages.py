@@ -124,11 +124,9 @@ def test_odd_pages(tmp_path, html, title, text):
     assert (found.title, found.text) == (title, text)
 
 
-def test_a_page_without_text_is_dropped_and_a_pdf_is_refused(tmp_path):
+def test_a_page_without_text_is_dropped(tmp_path):
     with pytest.raises(InputError, match="'empty': 1"):
         read(write(tmp_path / "a.html", "<html><body><script>x</script></body></html>"))
-    with pytest.raises(InputError, match="pdftotext"):
-        read(write(tmp_path / "a.pdf", "%PDF-1.7"))
 
 
 def test_html_is_told_by_its_content_and_a_fragment_by_its_name(tmp_path):

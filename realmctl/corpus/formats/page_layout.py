@@ -1,0 +1,196 @@
+"""Join the lines of printed pages to paragraphs, and find titles, headings and what every page repeats.
+
+A page says where its characters stand, and not what belongs together. A line ends a paragraph if the first word of the next one would have
+fitted behind it, if the next one begins further down or further right than usual, or is larger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+HEAD_LINES = 2
+"""Lines at the top and at the bottom of a page that may be its running head or foot."""
+NEAR_PAGES = 2
+MARGIN = 0.2
+"""How far these stand from the edge at most, as a share of the page's height."""
+LARGER = 1.12
+"""A line that is so much larger than most is a heading."""
+HEADING_CHARACTERS = 200
+WORD = re.compile(r"[^\W\d_]{2}")
+NUMBER = re.compile(r"\d+")
+SOFT_HYPHEN = "\u00ad"
+WITHOUT_SPACES = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\uff00-\uffef]")
+"""Characters of Chinese and Japanese, which are written without spaces."""
+NEAR_LINES = 6
+PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–—\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—\s]*(?:(?:of|/)\s*\d{1,4})?", re.IGNORECASE)
+BULLET = re.compile(r"(?:[•‣◦▪●■□]|[·∙*–—-]\s)\s*")
+ITEM = re.compile(BULLET.pattern + r"|\(?(?:\d{1,3}|[a-z])[.)]\s|\[\d+\]\s")
+ENDS = frozenset(".!?:;。！？：；")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a page: its text and where it stands, in points from the page's lower left corner.
+
+    base: Height of its baseline. size: Of its font. word: Width of its first word. is_bold: Whether its font is a bold one.
+    """
+
+    text: str
+    left: float
+    right: float
+    base: float
+    size: float
+    word: float = 0.0
+    is_bold: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """The lines of a page in reading order, and its height in points."""
+
+    lines: Sequence[Line]
+    height: float
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """The text of lines that belong together."""
+
+    text: str
+    is_heading: bool = False
+
+
+def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
+    """Yield the paragraphs of a document, without running heads, running feet and numbers of pages."""
+    kept = without_running_lines(pages)
+    body, pitch = body_size(kept), _pitch(kept)
+    held, edge_before = list[Line](), 0.0
+    for page in kept:
+        for line, edge in zip(page.lines, _right_edges(page.lines), strict=True):
+            if held and not _continues(held, line, edge_before, pitch):
+                yield _paragraph(held, body)
+                held = []
+            held.append(line)
+            edge_before = edge
+    if held:
+        yield _paragraph(held, body)
+
+
+def body_size(pages: Iterable[Page]) -> float:
+    """The size of most characters, in points; 0 where there are none."""
+    sizes = Counter[float]()
+    for page in pages:
+        for line in page.lines:
+            sizes[round(line.size, 1)] += len(line.text)
+    return max(sizes, key=sizes.__getitem__, default=0.0)
+
+
+def title_of(page: Page, body: float) -> str:
+    """The largest lines of a page that stand together, if they are larger than the body; otherwise empty."""
+    largest = max((line.size for line in page.lines), default=0.0)
+    if largest < LARGER * body:
+        return ""
+    first = next(place for place, line in enumerate(page.lines) if line.size >= 0.97 * largest)
+    title = list[str]()
+    for line in page.lines[first:]:
+        if line.size < 0.97 * largest:
+            break
+        title.append(line.text)
+    return joined(title)[:HEADING_CHARACTERS]
+
+
+def joined(lines: Iterable[str]) -> str:
+    """Join lines to one. A soft hyphen at the end of a line goes, with the space; between Chinese or Japanese characters none stands."""
+    text = ""
+    for line in lines:
+        if text.endswith(SOFT_HYPHEN):
+            text = text[:-1] + line
+        else:
+            text += (" " if text and not (WITHOUT_SPACES.match(text[-1]) and WITHOUT_SPACES.match(line)) else "") + line
+    return text.removesuffix(SOFT_HYPHEN)
+
+
+def without_running_lines(pages: Sequence[Page]) -> list[Page]:
+    """Leave out numbers of pages, and lines that a page near it has in the same place, but for their numbers. No page is left empty."""
+    places = [(_edges(page, at_top=True), _edges(page, at_top=False)) for page in pages]
+    kept = []
+    for number, page in enumerate(pages):
+        near = places[max(0, number - NEAR_PAGES) : number] + places[number + 1 : number + 1 + NEAR_PAGES]
+        left_out = {
+            place
+            for side in (0, 1)
+            for key, place in places[number][side].items()
+            if any(key in other[side] for other in near) or PAGE_NUMBER.fullmatch(page.lines[place].text)
+        }
+        lines = [line for place, line in enumerate(page.lines) if place not in left_out]
+        kept.append(Page(lines, page.height) if lines else page)
+    return kept
+
+
+def _edges(page: Page, at_top: bool) -> dict[str, int]:
+    """{text without its numbers: place} of the outermost lines of a page, at its top or its bottom."""
+    order = sorted(range(len(page.lines)), key=lambda place: page.lines[place].base, reverse=at_top)[:HEAD_LINES]
+    limit = MARGIN * page.height
+    near = [
+        place
+        for place in order
+        if (page.height - page.lines[place].base if at_top else page.lines[place].base) <= limit
+    ]
+    return {NUMBER.sub("#", page.lines[place].text).strip(): place for place in near}
+
+
+def _pitch(pages: Iterable[Page]) -> float:
+    """The usual distance of a line from the one below it, in sizes of the line."""
+    steps = [
+        (before.base - line.base) / before.size
+        for page in pages
+        for before, line in zip(page.lines, page.lines[1:], strict=False)
+        if before.size > 0 and 0.5 * before.size < before.base - line.base < 2.5 * before.size
+    ]
+    return median(steps) if steps else 1.2
+
+
+def _right_edges(lines: Sequence[Line]) -> list[float]:
+    """The right edge of the column of each line: of the lines near it that begin about where it does, in the same size."""
+    return [
+        max(
+            other.right
+            for other in lines[max(0, place - NEAR_LINES) : place + NEAR_LINES + 1]
+            if abs(other.left - line.left) <= 4 * line.size and abs(other.size - line.size) <= 0.03 * line.size
+        )
+        for place, line in enumerate(lines)
+    ]
+
+
+def _continues(held: Sequence[Line], line: Line, edge: float, pitch: float) -> bool:
+    """Whether a line continues the paragraph of the lines before it, the last of which stands in a column with this right edge."""
+    before = held[-1]
+    step = before.base - line.base
+    if abs(step) < 0.6 * before.size and line.left >= before.right - before.size:
+        return True  # after a superscript, for instance
+    if before.text.endswith(SOFT_HYPHEN):
+        return True
+    if not 1 / LARGER < line.size / before.size < LARGER or line.is_bold != before.is_bold or ITEM.match(line.text):
+        return False
+    word = line.size if WITHOUT_SPACES.match(line.text) else line.word
+    if edge - before.right > word + 0.5 * before.size:
+        return False
+    if step <= 0 or step > 4 * before.size:  # the next column or page
+        return before.text[-1] not in ENDS
+    if step > 1.3 * pitch * before.size:
+        return False
+    is_indented = line.left - before.left > 0.8 * before.size
+    return not is_indented or ITEM.match(held[0].text) is not None or before.text[-1] not in ENDS
+
+
+def _paragraph(lines: Sequence[Line], body: float) -> Paragraph:
+    text = joined(line.text for line in lines)
+    if mark := BULLET.match(text):
+        text = f"- {text[mark.end() :]}"
+    large = min(line.size for line in lines) >= LARGER * body
+    bold = all(line.is_bold for line in lines) and len(lines) <= 2 and text[-1:] not in ENDS
+    return Paragraph(text, len(text) <= HEADING_CHARACTERS and (large or bold) and WORD.search(text) is not None)
