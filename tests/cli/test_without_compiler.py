@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from realmctl.corpus import sentences
 from tests.cli.test_exit_codes import one_paragraph
 
 
@@ -15,6 +16,7 @@ def bare(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     for name in ("hnswlib", "spacy"):
         monkeypatch.setitem(sys.modules, name, None)
+    sentences._spacy.cache_clear()
 
 
 def test_exact_search_needs_neither(bare, realmctl, chain, corpus):

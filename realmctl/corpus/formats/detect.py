@@ -13,11 +13,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
-from realmctl.corpus.formats import kilt, pages, passages, pdf, records, wikipedia
+from realmctl.corpus.formats import by_pandoc, kilt, pages, passages, pdf, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
@@ -41,6 +42,8 @@ HTML_ROOTS = pages.BLOCKS | {
     "b",
     "i",
 }
+ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
+JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
 HTML_ENDINGS, MARKDOWN_ENDINGS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".mkd")
 ENDINGS_OF_DATA = frozenset(
     {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
@@ -78,6 +81,10 @@ FORMATS: dict[str, Format] = {
     "markdown": Format("Markdown, one document a file", pages.read_markdown),
     "pdf": Format("PDF, one document a file", pdf.read_pdf),
     "text": Format("plain text, one document a file", passages.read_plain),
+    **{
+        name: Format(f"{kind}, one document a file", partial(by_pandoc.read_by_pandoc, name=name))
+        for name, kind in by_pandoc.READ.items()
+    },
 }
 
 
@@ -107,13 +114,21 @@ def _detected(file: CorpusFile) -> Format:
         return FORMATS["parquet"]
     if start.startswith(b"%PDF-"):
         return FORMATS["pdf"]
+    if start.startswith(ZIP) and file.ending[1:] in by_pandoc.ZIPPED:
+        return FORMATS[file.ending[1:]]
+    if start.startswith(RTF):
+        return FORMATS["rtf"]
     streams.require_text(file.path, start)
+    if file.ending == ".ipynb" and start.startswith(b"{"):
+        return FORMATS["ipynb"]
     if file.ending in MARKDOWN_ENDINGS:
         return FORMATS["markdown"]
     if re.match(rb"<doc\s[^>]*\bid=", start):
         return FORMATS["doc-text"]
     if start[:5] == b"<DOC>":
         return FORMATS["trec"]
+    if JATS_DOCTYPE.search(start):
+        return FORMATS["jats"]
     if root := ROOT.match(start):
         return _tagged_format(file, root[1].decode())
     if start[:1] == b"{":

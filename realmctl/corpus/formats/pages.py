@@ -74,6 +74,8 @@ NO_TEXT = frozenset(
 )
 BOILERPLATE = frozenset({"aside", "footer", "header"})
 """Left out of a page that does not say which part is its content (`main`, or a single `article`)."""
+SIGNS = frozenset({"headerlink", "footnote-ref", "footnote-back"})
+"""Classes of links that are signs: beside a heading of Sphinx and MkDocs, and at a footnote of pandoc."""
 ITEM_MARK = re.compile(r"(?:-|\d+\.)\s+")
 FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*\r?$", re.MULTILINE)
@@ -82,7 +84,7 @@ FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*\r?$", re.MULTILINE
 def read_html(file: CorpusFile) -> Iterator[Found]:
     """Yield a page of HTML as one document, titled by `<title>`, or by its first heading, or by its file."""
     require_package("selectolax", "html", f"{file.path} is HTML, and reading it")
-    yield _document(file, streams.whole_text(file.path, MAX_TEXT_FILE), "")
+    yield document_of_html(file, streams.whole_text(file.path, MAX_TEXT_FILE), "")
 
 
 def read_markdown(file: CorpusFile) -> Iterator[Found]:
@@ -95,10 +97,11 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
     if front := FRONT_MATTER.match(text):
         text, named = text[front.end() :], FRONT_TITLE.search(front[1])
         title = named[2] if named else ""
-    yield _document(file, MarkdownIt("commonmark").enable("table").render(text), title)
+    yield document_of_html(file, MarkdownIt("commonmark").enable("table").render(text), title)
 
 
-def _document(file: CorpusFile, html: str, title: str) -> Found:
+def document_of_html(file: CorpusFile, html: str, title: str) -> Found:
+    """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty."""
     from selectolax.lexbor import LexborHTMLParser
 
     page = LexborHTMLParser(html)
@@ -179,7 +182,7 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
 def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
     if tag in NO_TEXT or "hidden" in node.attributes or node.attributes.get("aria-hidden") == "true":
         return False
-    if "headerlink" in (node.attributes.get("class") or ""):  # the sign beside a heading of Sphinx and MkDocs
+    if not SIGNS.isdisjoint((node.attributes.get("class") or "").split()):
         return False
     return is_marked or tag not in BOILERPLATE or (tag == "header" and node.css_first("h1") is not None)
 

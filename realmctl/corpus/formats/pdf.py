@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import accumulate
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Found
+from realmctl.corpus.formats import apart
 from realmctl.corpus.formats.page_layout import Line, Page, body_size, paragraphs, title_of
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, require_package
@@ -21,8 +20,6 @@ from realmctl.inputs import streams
 MAX_PDF_BYTES = 2**28
 MAX_PDF_PAGES = 20_000
 MAX_PDF_LINES = 2**21
-MAX_PDF_MEMORY = 2**30
-MAX_PDF_SECONDS = 120
 NO_TITLE = re.compile(
     r"untitled.*|microsoft (?:word|powerpoint)\b.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|pdf|rtf|pptx?|xlsx?|html?)",
     re.IGNORECASE,
@@ -60,20 +57,16 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
 
 def _pages(file: CorpusFile) -> tuple[str, list[Page]]:
     """The title of a PDF's metadata, empty where it has none that says something, and its pages. Another process reads them."""
-    limits = MAX_PDF_PAGES, MAX_TEXT_FILE, MAX_PDF_LINES, MAX_PDF_MEMORY, MAX_PDF_SECONDS
-    done = subprocess.run(
-        [sys.executable, "-P", Path(__file__).with_name("pdf_lines.py"), *map(str, limits)],
-        input=streams.whole_bytes(file.path, MAX_PDF_BYTES),
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode == -signal.SIGXCPU:
-        raise _unreadable(file, f"it takes more than {MAX_PDF_SECONDS} s of a core. Split it")
-    if done.returncode:
+    data, limits = streams.whole_bytes(file.path, MAX_PDF_BYTES), (MAX_PDF_PAGES, MAX_TEXT_FILE, MAX_PDF_LINES)
+    program: list[str | Path] = [sys.executable, "-P", Path(__file__).with_name("pdf_lines.py"), *map(str, limits)]
+    parsed = apart.parse(program, data, apart.MAX_PARSE_MEMORY + 2 * len(data))
+    if parsed.stopped:
+        raise _unreadable(file, f"{parsed.stopped}. Split it")
+    if parsed.code:
         raise _unreadable(
-            file, f"it takes more than {MAX_PDF_MEMORY // 2**30} GiB of memory, or is damaged. Save it anew"
+            file, f"it takes more than {apart.MAX_PARSE_MEMORY // 2**30} GiB of memory, or is damaged. Save it anew"
         )
-    first, *pages = map(json.loads, done.stdout.splitlines())
+    first, *pages = map(json.loads, parsed.output.splitlines())
     for said in (first, *pages[-1:]):
         if "error" in said:
             raise _unreadable(file, f"{said['error']}. Save it anew")

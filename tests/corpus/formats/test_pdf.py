@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
-from realmctl.corpus.formats import page_layout, pdf
+from realmctl.corpus.formats import apart, page_layout, pdf
 from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.formats.page_layout import Line, Page
 from realmctl.corpus.settings import CorpusSettings
@@ -139,12 +139,12 @@ def test_what_cannot_be_read_is_named_with_its_remedy(tmp_path, monkeypatch):
 
 
 def test_a_file_that_expands_ends_its_own_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(pdf, "MAX_PDF_MEMORY", 2**28)
+    monkeypatch.setattr(apart, "MAX_PARSE_MEMORY", 2**28)
     refused(write_raw_pdf(tmp_path / "bomb.pdf", [bytes(2**28)]), "memory")
 
 
 def test_a_file_that_takes_too_long_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(pdf, "MAX_PDF_SECONDS", 1)
+    monkeypatch.setattr(apart, "MAX_PARSE_SECONDS", 1)
     page = b"BT /F1 9 Tf 72 720 Td " + b"(some words) Tj " * 40_000 + b"ET"
     refused(write_raw_pdf(tmp_path / "slow.pdf", [page] * 9), "1 s of a core")
 

@@ -1,0 +1,62 @@
+"""Run a program that parses a file of an unknown author in a process of its own, so that the file can take down neither realmctl nor the machine."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_PARSE_SECONDS = 120
+"""Computing by the program."""
+MAX_PARSE_MEMORY = 2**30
+MAX_PARSE_OUTPUT = 2**28
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a program wrote.
+
+    stopped: Which limit it reached, as the end of a sentence that says why a file cannot be read; empty if none. code: Its exit code.
+    """
+
+    output: bytes
+    errors: str
+    stopped: str
+    code: int
+
+
+def parse(command: Sequence[str | Path], data: bytes, address_space: int = 0) -> Parsed:
+    """Give a program the data on stdin, and return what it writes. Limits hold from before the first byte.
+
+    Args:
+        command: The program and its arguments.
+        data: What it reads.
+        address_space: Bytes of memory that it may map; 0 if it limits its memory itself.
+    """
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=errors) as process:
+            limits = {
+                resource.RLIMIT_CPU: MAX_PARSE_SECONDS,
+                resource.RLIMIT_FSIZE: MAX_PARSE_OUTPUT,
+                resource.RLIMIT_CORE: 0,
+                **({resource.RLIMIT_AS: address_space} if address_space else {}),
+            }
+            with suppress(ProcessLookupError):
+                for name, most in limits.items():
+                    resource.prlimit(process.pid, name, (most, most))
+            with suppress(BrokenPipeError):
+                process.communicate(data)
+        output.seek(0)
+        errors.seek(0)
+        too_long = f"it takes more than {MAX_PARSE_SECONDS} s of a core"
+        stopped = {
+            -signal.SIGXCPU: too_long,
+            -signal.SIGKILL: too_long,
+            -signal.SIGXFSZ: f"its text has more than {MAX_PARSE_OUTPUT // 2**20} MiB",
+        }.get(process.returncode, "")
+        return Parsed(output.read(), errors.read(2**16).decode(errors="replace"), stopped, process.returncode)

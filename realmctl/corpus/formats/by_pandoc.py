@@ -1,0 +1,74 @@
+"""Read office documents, e-books, notebooks and other markup as pages of HTML, which pandoc writes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.document import Found
+from realmctl.corpus.formats import apart
+from realmctl.corpus.formats.pages import document_of_html
+from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
+from realmctl.errors import InputError, ResourceError, require_package
+from realmctl.inputs import streams
+
+MAX_OFFICE_BYTES = 2**28
+HEAP_EXHAUSTED = 251
+READ: dict[str, str] = {
+    "docx": "Word document",
+    "pptx": "PowerPoint slides",
+    "odt": "OpenDocument text",
+    "epub": "EPUB book",
+    "rtf": "RTF document",
+    "ipynb": "Jupyter notebook",
+    "jats": "JATS article",
+    "docbook": "DocBook",
+    "rst": "reStructuredText",
+    "asciidoc": "AsciiDoc",
+    "org": "Org",
+    "latex": "LaTeX",
+}
+"""Formats by the names that pandoc and `--format` have for them."""
+ZIPPED = frozenset({"docx", "pptx", "odt", "epub"})
+
+
+def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
+    """Yield a file of this format as one document, titled by its metadata, or by its first heading, or by its file.
+
+    Raises:
+        InputError: The file is damaged or too large.
+        ResourceError: pandoc or the extra `html` is not installed.
+    """
+    what = f"{file.path} is read as {READ[name]}, which"
+    require_package("selectolax", "html", what)
+    program = _pandoc()
+    if program is None:
+        raise ResourceError(
+            f"{what} needs the program pandoc, which is not installed. Install the extra that contains it: pip install 'realmctl[pandoc]'."
+        )
+    template = Path(__file__).with_name("pandoc.html")
+    command = [program, "--sandbox", f"--from={name}", "--to=html", f"--template={template}", "--wrap=none"]
+    memory = f"-M{apart.MAX_PARSE_MEMORY // 2**20}m"
+    parsed = apart.parse([*command, "+RTS", memory, "-RTS"], streams.whole_bytes(file.path, MAX_OFFICE_BYTES))
+    why = parsed.stopped
+    if parsed.code == HEAP_EXHAUSTED:
+        why = f"it takes more than {apart.MAX_PARSE_MEMORY // 2**30} GiB of memory"
+    elif parsed.code and not why:
+        why = f"pandoc says: {' '.join(parsed.errors.split())[:200]}"
+    elif len(parsed.output) > MAX_TEXT_FILE:
+        why = f"its text has more than {MAX_TEXT_FILE // 2**20} MiB"
+    if why:
+        raise InputError(f"{file.path} cannot be read as {READ[name]}, because {why}. Save it anew, or leave it out.")
+    yield document_of_html(file, parsed.output.decode(errors="replace"), "")
+
+
+@cache
+def _pandoc() -> str | None:
+    """The pandoc of the extra, or that of the system."""
+    found = find_spec("pypandoc")
+    own = Path(found.origin).with_name("files") / "pandoc" if found is not None and found.origin else None
+    return str(own) if own is not None and own.exists() else shutil.which("pandoc")
