@@ -42,6 +42,8 @@ HTML_ROOTS = pages.BLOCKS | {
     "b",
     "i",
 }
+PDF_HEADER_BYTES = 1024
+"""Where the header of a PDF may begin; programs for mail and the web put lines before it."""
 ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
 JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
 HTML_ENDINGS, MARKDOWN_ENDINGS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".mkd")
@@ -112,7 +114,7 @@ def _detected(file: CorpusFile) -> Format:
     )
     if is_columnar(start):
         return FORMATS["parquet"]
-    if start.startswith(b"%PDF-"):
+    if start.startswith(b"%PDF-") or (file.ending == ".pdf" and b"%PDF-" in start[:PDF_HEADER_BYTES]):
         return FORMATS["pdf"]
     if start.startswith(ZIP) and file.ending[1:] in by_pandoc.ZIPPED:
         return FORMATS[file.ending[1:]]

@@ -27,7 +27,7 @@ WITHOUT_SPACES = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\uff00-\uffef]")
 """Characters of Chinese and Japanese, which are written without spaces."""
 NEAR_LINES = 6
 PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–—\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—\s]*(?:(?:of|/)\s*\d{1,4})?", re.IGNORECASE)
-BULLET = re.compile(r"(?:[•‣◦▪●■□]|[·∙*–—-]\s)\s*")
+BULLET = re.compile(r"(?:[•‣◦▪●■□\uf0a7\uf0b7\uf0d8]|[·∙*–—-]\s)\s*")
 ITEM = re.compile(BULLET.pattern + r"|\(?(?:\d{1,3}|[a-z])[.)]\s|\[\d+\]\s")
 ENDS = frozenset(".!?:;。！？：；")
 

@@ -20,6 +20,8 @@ from realmctl.inputs import streams
 MAX_PDF_BYTES = 2**28
 MAX_PDF_PAGES = 20_000
 MAX_PDF_LINES = 2**21
+MOST_UNKNOWN = 0.05
+"""Share of characters that a font does not name; with more the text is not worth reading. Fewer become spaces."""
 NO_TITLE = re.compile(
     r"untitled.*|microsoft (?:word|powerpoint)\b.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|pdf|rtf|pptx?|xlsx?|html?)",
     re.IGNORECASE,
@@ -70,6 +72,12 @@ def _pages(file: CorpusFile) -> tuple[str, list[Page]]:
     for said in (first, *pages[-1:]):
         if "error" in said:
             raise _unreadable(file, f"{said['error']}. Save it anew")
+    characters = sum(len(line["text"]) for page in pages for line in page["lines"])
+    if (unknown := sum(page["unknown"] for page in pages)) > MOST_UNKNOWN * (characters + unknown):
+        raise _unreadable(
+            file,
+            f"its fonts do not say which characters {unknown:,} of its glyphs show. Make its text by OCR, for instance with ocrmypdf",
+        )
     title = " ".join(first["title"].split())
     found = [Page([Line(**line) for line in page["lines"]], page["height"]) for page in pages]
     return "" if NO_TITLE.fullmatch(title) else title, found

@@ -8,7 +8,7 @@ import json
 import sys
 from contextlib import closing
 from ctypes import byref, c_double, c_int, create_string_buffer
-from math import hypot
+from math import hypot, isfinite
 from typing import Any
 
 import pypdfium2
@@ -17,7 +17,10 @@ from pypdfium2 import raw
 SOFT_HYPHEN = "\u00ad"
 HYPHENS = {0x2, 0xFFFE}
 """What pdfium gives for a hyphen that divides a word at the end of a line."""
-SURROGATES = range(0xD800, 0xE000)
+LINE_ENDS = {0xA, 0xD}
+HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
+SMALLEST, LARGEST = 0.1, 10_000.0
+"""Sizes of fonts in points."""
 LIGATURES = str.maketrans(dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00)))
 
 PageLine = dict[str, Any]
@@ -35,13 +38,13 @@ def main(most_pages: int, most_characters: int, most_lines: int) -> None:
                 return
             say(title=pdf.get_metadata_value("Title"))
             for number in range(len(pdf)):
-                height, page = read_page(pdf[number])
+                height, page, unknown = read_page(pdf[number])
                 characters += sum(len(line["text"]) for line in page)
                 lines += len(page)
                 if characters > most_characters or lines > most_lines:
                     say(error=f"it has more than {most_characters:,} characters, or {most_lines:,} lines")
                     return
-                say(height=height, lines=page)
+                say(height=height, lines=page, unknown=unknown)
     except pypdfium2.PdfiumError as error:
         say(
             error="it needs a password"
@@ -54,20 +57,40 @@ def say(**values: object) -> None:
     print(json.dumps(values), flush=True)
 
 
-def read_page(page: pypdfium2.PdfPage) -> tuple[float, list[PageLine]]:
-    """The height of a page and its lines, in the order of its content."""
+def read_page(page: pypdfium2.PdfPage) -> tuple[float, list[PageLine], int]:
+    """The height of a page, its lines in the order of its content, and how many characters are unknown: their font does not name them."""
     with closing(page), closing(page.get_textpage()) as text_page:
-        lines, line = list[PageLine](), Characters()
+        lines, line, high, unknown = list[PageLine](), Characters(), 0, 0
         for place in range(text_page.count_chars()):
             code = raw.FPDFText_GetUnicode(text_page, place)
-            if code in HYPHENS:
+            if code in HIGH_SURROGATES:
+                high = code
+                continue
+            if code in LOW_SURROGATES and high:
+                code = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00)
+            high = 0
+            is_hyphen = code in HYPHENS and raw.FPDFText_IsHyphen(text_page, place) == 1
+            if is_hyphen:
                 line.append((place, SOFT_HYPHEN))
-            elif code and code not in (0xA, 0xD):
-                line.append((place, "\ufffd" if code in SURROGATES else chr(code)))
-            if code in HYPHENS or code in (0xA, 0xD):
+            elif code not in LINE_ENDS:
+                known = is_known(code)
+                unknown += not known
+                line.append((place, chr(code) if known else " "))
+            if is_hyphen or code in LINE_ENDS:
                 lines += measured(text_page, line)
                 line = []
-        return page.get_height(), [*lines, *measured(text_page, line)]
+        return page.get_height(), [*lines, *measured(text_page, line)], unknown
+
+
+def is_known(code: int) -> bool:
+    """Whether a number is that of a character, and not of a glyph in a font."""
+    return (
+        code in (0x9, 0xAD)
+        or 0x20 <= code < 0x7F
+        or 0xA0 <= code < 0xD800
+        or 0xE000 <= code < 0xFFFD
+        or 0x10000 <= code < 0x110000
+    )
 
 
 def measured(text_page: pypdfium2.PdfTextPage, characters: Characters) -> list[PageLine]:
@@ -82,8 +105,13 @@ def measured(text_page: pypdfium2.PdfTextPage, characters: Characters) -> list[P
     left, x, base = edges(text_page, seen[0])[0], c_double(), c_double()
     raw.FPDFText_GetCharOrigin(text_page, seen[0], byref(x), byref(base))
     right, word = edges(text_page, seen[-1])[1], edges(text_page, word_end)[1] - left
+    placed = {"left": left, "right": right, "base": base.value, "word": word, "size": size}
     return [
-        {"text": text, "left": left, "right": right, "base": base.value, "size": size, "word": word, "is_bold": is_bold}
+        {
+            "text": text,
+            "is_bold": is_bold,
+            **{name: value if isfinite(value) else 0.0 for name, value in placed.items()},
+        }
     ]
 
 
@@ -100,7 +128,7 @@ def font(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, bool]:
     raw.FPDFText_GetMatrix(text_page, place, byref(matrix))
     raw.FPDFText_GetFontInfo(text_page, place, name, len(name), byref(flags))
     size = raw.FPDFText_GetFontSize(text_page, place) * hypot(matrix.c, matrix.d)
-    return round(size, 1) or 1.0, b"bold" in name.value.lower()
+    return min(max(round(size, 1), SMALLEST), LARGEST), b"bold" in name.value.lower()
 
 
 if __name__ == "__main__":

@@ -93,6 +93,27 @@ def test_the_title_is_the_metadatas_the_largest_line_or_the_files(tmp_path, give
     assert read(write_pdf(tmp_path / "my_file.pdf", [page], title=given)).title == title
 
 
+def test_characters_outside_the_basic_plane_and_bullets_of_symbol_fonts_are_read(tmp_path):
+    meanings = {"x": "\U0001d465", "^": "\uf0b7"}
+    page = [(72, 700, 10, "Let x be a number."), (72, 660, 10, "^ An item.")]
+    found = read(write_pdf(tmp_path / "a.pdf", [page], meanings=meanings))
+    assert found.text == "Let \U0001d465 be a number.\n- An item."
+
+
+def test_glyphs_that_no_font_names_become_spaces_and_many_are_refused(tmp_path):
+    page = [(72, 700, 10, "Words and more words, then an x and no other."), (72, 650, 10, "The end.")]
+    assert read(write_pdf(tmp_path / "few.pdf", [page], meanings={"x": "\x03"})).text == (
+        "Words and more words, then an and no other.\nThe end."
+    )
+    refused(write_pdf(tmp_path / "many.pdf", [page], meanings={"o": "\x03", "e": "\x04"}), "fonts do not say")
+
+
+def test_a_file_of_that_ending_may_have_lines_before_the_header(tmp_path):
+    plain = write_pdf(tmp_path / "a.pdf", [PAGE])
+    (tmp_path / "b.pdf").write_bytes(b"From: mail\n\n" + plain.read_bytes())
+    assert read(tmp_path / "b.pdf").text == read(plain).text
+
+
 def test_columns_are_read_one_after_the_other(tmp_path):
     left = [(72, 700 - 12 * row, 10, f"left {row} words of some length here") for row in range(5)]
     right = [(320, 700 - 12 * row, 10, f"right {row} words of some length here") for row in range(5)]
