@@ -65,7 +65,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "corpus.formats.pdf.MAX_PDF_PAGES": ("", "pages of a PDF"),
         "corpus.formats.pdf.MAX_PDF_LINES": ("", "lines of a PDF"),
         "corpus.formats.by_pandoc.MAX_OFFICE_BYTES": ("bytes", "a file that pandoc reads"),
-        "corpus.formats.apart.MAX_PARSE_MEMORY": ("bytes", "memory of the process that reads a PDF, or a file by pandoc"),
+        "corpus.formats.apart.MAX_PARSE_MEMORY": (
+            "bytes",
+            "memory of the process that reads a PDF, or a file by pandoc",
+        ),
         "corpus.formats.apart.MAX_PARSE_SECONDS": ("seconds", "computing by this process"),
         "corpus.formats.apart.MAX_PARSE_OUTPUT": ("bytes", "what this process writes"),
         "corpus.formats.records.MAX_TITLE_LINE": ("characters", "a first line that is taken for a title"),

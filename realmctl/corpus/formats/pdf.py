@@ -20,7 +20,7 @@ from realmctl.inputs import streams
 MAX_PDF_BYTES = 2**28
 MAX_PDF_PAGES = 20_000
 MAX_PDF_LINES = 2**21
-MOST_UNKNOWN = 0.05
+UNKNOWN_SHARE = 0.05
 """Share of characters that a font does not name; with more the text is not worth reading. Fewer become spaces."""
 NO_TITLE = re.compile(
     r"untitled.*|microsoft (?:word|powerpoint)\b.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|pdf|rtf|pptx?|xlsx?|html?)",
@@ -73,7 +73,7 @@ def _pages(file: CorpusFile) -> tuple[str, list[Page]]:
         if "error" in said:
             raise _unreadable(file, f"{said['error']}. Save it anew")
     characters = sum(len(line["text"]) for page in pages for line in page["lines"])
-    if (unknown := sum(page["unknown"] for page in pages)) > MOST_UNKNOWN * (characters + unknown):
+    if (unknown := sum(page["unknown"] for page in pages)) > UNKNOWN_SHARE * (characters + unknown):
         raise _unreadable(
             file,
             f"its fonts do not say which characters {unknown:,} of its glyphs show. Make its text by OCR, for instance with ocrmypdf",

@@ -19,8 +19,8 @@ HYPHENS = {0x2, 0xFFFE}
 """What pdfium gives for a hyphen that divides a word at the end of a line."""
 LINE_ENDS = {0xA, 0xD}
 HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
-SMALLEST, LARGEST = 0.1, 10_000.0
-"""Sizes of fonts in points."""
+SIZES = 0.1, 10_000.0
+"""The smallest and the largest size of a font in points; others are cut to these."""
 LIGATURES = str.maketrans(dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00)))
 
 PageLine = dict[str, Any]
@@ -128,7 +128,7 @@ def font(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, bool]:
     raw.FPDFText_GetMatrix(text_page, place, byref(matrix))
     raw.FPDFText_GetFontInfo(text_page, place, name, len(name), byref(flags))
     size = raw.FPDFText_GetFontSize(text_page, place) * hypot(matrix.c, matrix.d)
-    return min(max(round(size, 1), SMALLEST), LARGEST), b"bold" in name.value.lower()
+    return min(max(round(size, 1), SIZES[0]), SIZES[1]), b"bold" in name.value.lower()
 
 
 if __name__ == "__main__":
