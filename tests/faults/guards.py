@@ -22,6 +22,7 @@ from realmctl.models import weights
 from realmctl.pipeline import making
 from realmctl.training import checkpoint
 from realmctl.training.refresh import child
+from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.protocol import RefreshFolder, StepFolder
 
 
@@ -79,7 +80,7 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
     (artifact, "require_files", nothing, ARTIFACTS + "test_a_foreign_folder_is_refused"),
     (manifest, "_require", nothing, MANIFESTS + "test_an_odd_manifest_is_one_paragraph_and_no_traceback"),
     (manifest, "_require_known_format", nothing, MANIFESTS + "test_another_format_says_what_to_do"),
-    (series, "_is_whole", yes, COMMITS + "test_a_rotten_version_is_not_taken_for_done"),
+    (series, "is_whole", yes, COMMITS + "test_a_rotten_version_is_not_taken_for_done"),
     (series, "_last_number", zero, COMMITS + "test_the_number_of_a_deleted_version_is_not_given_again"),
     (making, "verify", nothing, COMMITS + "test_a_rotten_input_stops_the_stage_that_reads_it"),
     (CheckedFile, "_compare", nothing, COMMITS + "test_a_manifest_that_the_disk_lost_is_not_published"),
@@ -126,9 +127,9 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
         REFRESH + "child.py::test_a_refresher_that_beats_without_progress_is_started_again",
     ),
     (
-        child,
-        "STOP_SECONDS",
-        20.0,
+        ChildRefresher,
+        "_kill",
+        nothing,
         REFRESH + "child.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
     ),
 ]
