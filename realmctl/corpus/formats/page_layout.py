@@ -21,12 +21,12 @@ LARGER = 1.12
 """A line that is so much larger than most is a heading."""
 HEADING_CHARACTERS = 200
 WORD = re.compile(r"[^\W\d_]{2}")
-NUMBER = re.compile(r"\d+")
+NUMBER = re.compile(r"[0-9]{1,9}")
 SOFT_HYPHEN = "\u00ad"
 WITHOUT_SPACES = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\uff00-\uffef]")
 """Characters of Chinese and Japanese, which are written without spaces."""
 NEAR_LINES = 6
-PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–—\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—\s]*(?:(?:of|/)\s*\d{1,4})?", re.IGNORECASE)
+ROMAN = re.compile(r"[ivxlc]{1,7}")
 BULLET = re.compile(r"(?:[•‣◦▪●■□\uf0a7\uf0b7\uf0d8]|[·∙*–—-]\s)\s*")
 ITEM = re.compile(BULLET.pattern + r"|\(?(?:\d{1,3}|[a-z])[.)]\s|\[\d+\]\s")
 ENDS = frozenset(".!?:;。！？：；")
@@ -115,32 +115,54 @@ def joined(lines: Iterable[str]) -> str:
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
-    """Leave out numbers of pages, and lines that a page near it has in the same place, but for their numbers. No page is left empty."""
-    places = [(_edges(page, at_top=True), _edges(page, at_top=False)) for page in pages]
+    """Leave out what a page near it has in the same place: the same text, but that a number may count the pages. No page is left empty."""
+    places = [(_outermost(page, at_top=True), _outermost(page, at_top=False)) for page in pages]
     kept = []
     for number, page in enumerate(pages):
-        near = places[max(0, number - NEAR_PAGES) : number] + places[number + 1 : number + 1 + NEAR_PAGES]
+        others = [
+            *range(max(0, number - NEAR_PAGES), number),
+            *range(number + 1, min(len(pages), number + 1 + NEAR_PAGES)),
+        ]
         left_out = {
             place
             for side in (0, 1)
-            for key, place in places[number][side].items()
-            if any(key in other[side] for other in near) or PAGE_NUMBER.fullmatch(page.lines[place].text)
+            for place, running in places[number][side].items()
+            for other in others
+            if any(running.is_on(other - number, there) for there in places[other][side].values())
         }
         lines = [line for place, line in enumerate(page.lines) if place not in left_out]
         kept.append(Page(lines, page.height) if lines else page)
     return kept
 
 
-def _edges(page: Page, at_top: bool) -> dict[str, int]:
-    """{text without its numbers: place} of the outermost lines of a page, at its top or its bottom."""
+@dataclass(frozen=True)
+class _Running:
+    """A line that may be a running one: its words, and its numbers."""
+
+    words: str
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Running:
+        if ROMAN.fullmatch(text):
+            return cls("", ())
+        return cls(NUMBER.sub("#", text), tuple(int(each) for each in NUMBER.findall(text)))
+
+    def is_on(self, pages_later: int, other: _Running) -> bool:
+        """Whether another line, so many pages later, is this one."""
+        steps = {there - here for here, there in zip(self.numbers, other.numbers, strict=False)}
+        return self.words == other.words and steps <= {0, pages_later}
+
+
+def _outermost(page: Page, at_top: bool) -> dict[int, _Running]:
+    """{place: line} of the outermost lines of a page, at its top or its bottom."""
     order = sorted(range(len(page.lines)), key=lambda place: page.lines[place].base, reverse=at_top)[:HEAD_LINES]
     limit = MARGIN * page.height
-    near = [
-        place
+    return {
+        place: _Running.of(page.lines[place].text)
         for place in order
         if (page.height - page.lines[place].base if at_top else page.lines[place].base) <= limit
-    ]
-    return {NUMBER.sub("#", page.lines[place].text).strip(): place for place in near}
+    }
 
 
 def _pitch(pages: Iterable[Page]) -> float:

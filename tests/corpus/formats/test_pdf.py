@@ -75,6 +75,19 @@ def test_what_pages_repeat_is_left_out_and_a_paragraph_goes_on(tmp_path):
     assert read(write_pdf(tmp_path / "a.pdf", pages)).text == " ".join(bodies)
 
 
+def test_numbers_that_do_not_count_pages_stay(tmp_path):
+    """The last cells of a table, for instance, or the number on a single page."""
+    pages = [[(72, 500, 10, "A table of sums."), (72, 40, 10, sums)] for sums in ("17", "42", "40")]
+    found = read(write_pdf(tmp_path / "a.pdf", pages)).text.split()
+    assert {"17", "42", "40"} <= {*found}
+    assert read(write_pdf(tmp_path / "b.pdf", [[(72, 500, 10, "A sum."), (72, 40, 10, "1")]])).text.split()[-1] == "1"
+
+
+def test_roman_numbers_of_pages_are_left_out(tmp_path):
+    pages = [[(72, 500, 10, f"Preface {name}."), (72, 40, 10, name)] for name in ("iii", "iv", "v")]
+    assert read(write_pdf(tmp_path / "a.pdf", pages)).text == "Preface iii.\nPreface iv.\nPreface v."
+
+
 def test_a_page_that_has_nothing_else_keeps_what_it_repeats(tmp_path):
     assert read(write_pdf(tmp_path / "a.pdf", [[(72, 770, 10, "A slide")]] * 3)).text.count("A slide") == 3
 
