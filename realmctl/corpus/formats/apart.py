@@ -49,8 +49,12 @@ def parse(command: Sequence[str | Path], data: bytes, address_space: int = 0) ->
             with suppress(ProcessLookupError):
                 for name, most in limits.items():
                     resource.prlimit(process.pid, name, (most, most))
-            with suppress(BrokenPipeError):
+            try:
                 process.communicate(data)
+            except BaseException:  # such as a signal to realmctl
+                process.kill()
+                process.wait()
+                raise
         output.seek(0)
         errors.seek(0)
         too_long = f"it takes more than {MAX_PARSE_SECONDS} s of a core"

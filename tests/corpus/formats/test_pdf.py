@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import signal
+import sys
+import threading
 
 import pytest
 from hypothesis import given
@@ -18,6 +22,7 @@ from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError, ResourceError
 from stages.chunk import Chunk
 from tests.fixtures.pdfs import HEIGHT, write_pdf, write_raw_pdf
+from tests.fixtures.waiting import wait_until
 
 pytest.importorskip("pypdfium2")
 
@@ -181,6 +186,30 @@ def test_a_file_that_takes_too_long_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "MAX_PARSE_SECONDS", 1)
     page = b"BT /F1 9 Tf 72 720 Td " + b"(some words) Tj " * 40_000 + b"ET"
     refused(write_raw_pdf(tmp_path / "slow.pdf", [page] * 9), "1 s of a core")
+
+
+def test_an_interrupted_read_leaves_no_process(tmp_path):
+    """The program would wait for a minute; the deadline interrupts realmctl."""
+    waiting = [
+        sys.executable,
+        "-c",
+        f"import os, pathlib, time; pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid())); time.sleep(60)",
+    ]
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    threading.Thread(
+        target=lambda: (wait_until((tmp_path / "pid").exists), os.kill(os.getpid(), signal.SIGALRM))
+    ).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            apart.parse(waiting, b"")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_without_the_extra_its_name_is_said(tmp_path, monkeypatch):
