@@ -34,6 +34,16 @@ READ: dict[str, str] = {
 }
 """Formats by the names that pandoc and `--format` have for them."""
 ZIPPED = frozenset({"docx", "pptx", "odt", "epub"})
+MARKUP_ENDINGS = {
+    ".ipynb": "ipynb",
+    ".rst": "rst",
+    ".adoc": "asciidoc",
+    ".asciidoc": "asciidoc",
+    ".org": "org",
+    ".tex": "latex",
+    ".dbk": "docbook",
+}
+"""Texts that are told by their endings."""
 
 
 def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:

@@ -121,8 +121,8 @@ def _detected(file: CorpusFile) -> Format:
     if start.startswith(RTF):
         return FORMATS["rtf"]
     streams.require_text(file.path, start)
-    if file.ending == ".ipynb" and start.startswith(b"{"):
-        return FORMATS["ipynb"]
+    if file.ending in by_pandoc.MARKUP_ENDINGS:
+        return FORMATS[by_pandoc.MARKUP_ENDINGS[file.ending]]
     if file.ending in MARKDOWN_ENDINGS:
         return FORMATS["markdown"]
     if re.match(rb"<doc\s[^>]*\bid=", start):

@@ -71,11 +71,20 @@ def test_slides_rich_text_and_notebooks_are_read(tmp_path):
     assert "It takes a minute." in read(tmp_path / "note").text, "rich text is told by its content"
 
 
-@pytest.mark.parametrize("kind", ["rst", "org", "docbook", "asciidoc", "latex"])
-def test_other_markup_is_read_if_its_format_is_named(tmp_path, kind):
+@pytest.mark.parametrize(("ending", "kind"), [*by_pandoc.MARKUP_ENDINGS.items()])
+def test_markup_is_told_by_its_ending_or_named(tmp_path, ending, kind):
     text = "# Install\n\nRun the *installer* first.\n\nAnother paragraph.\n"
-    found = read(written(tmp_path / "a.txt", kind, text), kind)
-    assert (found.title, found.text.split("\n")[-2:]) == ("Install", ["Run the installer first.", "Another paragraph."])
+    by_ending, named = written(tmp_path / f"a{ending}", kind, text), written(tmp_path / "a.txt", kind, text)
+    for found in (read(by_ending), read(named, kind)):
+        assert (found.title, found.text.split("\n")[-2:]) == (
+            "Install",
+            ["Run the installer first.", "Another paragraph."],
+        )
+
+
+def test_markup_is_plain_text_if_the_user_says_so(tmp_path):
+    (tmp_path / "a.rst").write_text("Title\n=====\n")
+    assert read(tmp_path / "a.rst", "text").text == "Title\n=====\n"
 
 
 def test_a_jats_article_is_told_by_its_doctype(tmp_path):
