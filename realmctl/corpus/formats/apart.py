@@ -41,14 +41,14 @@ def parse(command: Sequence[str | Path], data: bytes, address_space: int = 0) ->
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=errors) as process:
             limits = {
-                resource.RLIMIT_CPU: MAX_PARSE_SECONDS,
-                resource.RLIMIT_FSIZE: MAX_PARSE_OUTPUT,
-                resource.RLIMIT_CORE: 0,
-                **({resource.RLIMIT_AS: address_space} if address_space else {}),
+                resource.RLIMIT_CPU: (MAX_PARSE_SECONDS, MAX_PARSE_SECONDS + 5),
+                resource.RLIMIT_FSIZE: (MAX_PARSE_OUTPUT, MAX_PARSE_OUTPUT),
+                resource.RLIMIT_CORE: (0, 0),
+                **({resource.RLIMIT_AS: (address_space, address_space)} if address_space else {}),
             }
             with suppress(ProcessLookupError):
-                for name, most in limits.items():
-                    resource.prlimit(process.pid, name, (most, most))
+                for name, soft_and_hard in limits.items():
+                    resource.prlimit(process.pid, name, soft_and_hard)
             try:
                 process.communicate(data)
             except BaseException:  # such as a signal to realmctl
@@ -57,10 +57,9 @@ def parse(command: Sequence[str | Path], data: bytes, address_space: int = 0) ->
                 raise
         output.seek(0)
         errors.seek(0)
-        too_long = f"it takes more than {MAX_PARSE_SECONDS} s of a core"
         stopped = {
-            -signal.SIGXCPU: too_long,
-            -signal.SIGKILL: too_long,
+            -signal.SIGXCPU: f"it takes more than {MAX_PARSE_SECONDS} s of a core",
+            -signal.SIGKILL: "the system ended its reading, perhaps for want of memory",
             -signal.SIGXFSZ: f"its text has more than {MAX_PARSE_OUTPUT // 2**20} MiB",
         }.get(process.returncode, "")
         return Parsed(output.read(), errors.read(2**16).decode(errors="replace"), stopped, process.returncode)
