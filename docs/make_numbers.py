@@ -23,6 +23,7 @@ PAGES = [
     ROOT / "docs" / "how-to" / "choose-index.md",
     ROOT / "docs" / "how-to" / "language-model-reader.md",
     ROOT / "docs" / "how-to" / "reproduce-realm.md",
+    ROOT / "docs" / "how-to" / "train-without-labels.md",
     ROOT / "docs" / "results" / "index.md",
     ROOT / "benchmarks" / "README.md",
 ]

@@ -16,12 +16,12 @@ from realmctl.training.settings.cloze import EvalClozeSettings
 class EvalCloze(EvalClozeSettings, Stage):
     """Measure retrieval without labels: sentences are cut out of their blocks, and each must find its block (cloze recall).
 
-    It compares retrievers, BM25 and hybrid search on one corpus. A retriever that gains may still lose on questions that people ask in other
-    words than the documents use.
+    It compares retrievers, BM25 and hybrid search on one corpus. A retriever that gains may still lose on questions whose words the
+    documents do not use.
     """
 
     makes = "cloze-recall"
-    version = 2  # 2: titles in other words must gain too
+    version = 2  # 2: reworded titles must gain too
     headline = (
         "cloze_recall@1",
         "cloze_recall@5",

@@ -44,7 +44,7 @@ KEY = (
     "- **ICT**, the inverse cloze task, trains a sentence to find the block that it was taken from (`ict-init`). "
     "**Crops** are two random pieces of a block, as in Contriever (`--pairs crops`).",
     "- **+ KL**: a second loss keeps the similarities of the encoder as published (`--distill-start 2`).",
-    "- **Kept if shown**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles must show one too where the documents have them, and so must those in other words.",
+    "- **Kept if shown**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles must show one too where the documents have them, and so must the reworded ones: the third that shares the fewest words with its block.",
 )
 
 PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3}

@@ -119,7 +119,7 @@ def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
                 **dict.fromkeys(("last_reworded_title_gain", "last_reworded_title_gain_low"), -0.01),
                 "last_reworded_title_gain_high": 0.008,
             },
-            "of titles by +0.010 [+0.004, +0.016], and that of titles in other words than their blocks by -0.010 [-0.010, +0.008]: all must gain.",
+            "of titles by +0.010 [+0.004, +0.016], and that of reworded titles (fewest words shared with their block) by -0.010 [-0.010, +0.008]. All must gain.",
         ),
         ({"kept_step": 1, "steps": 1}, "After 1 step of training"),
         ({"kept_step": 1, "steps": 1}, "Only 1 step fit into --minutes 2"),

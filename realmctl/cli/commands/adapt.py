@@ -192,8 +192,8 @@ def _text(found: Mapping[str, Any]) -> str:
             f"{found['sentences']} pieces of sentences find their block among the first five.",
             f"Training changed the reciprocal rank of sentences by {_change(found, 'cloze')}"
             + (
-                f", that of titles by {_change(found, 'title')}, and that of titles in other words than their blocks by "
-                f"{_change(found, 'reworded_title')}: all must gain."
+                f", that of titles by {_change(found, 'title')}, and that of reworded titles (fewest words shared with their block) "
+                f"by {_change(found, 'reworded_title')}. All must gain."
                 if "last_title_gain" in found
                 else "."
             ),

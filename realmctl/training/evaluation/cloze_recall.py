@@ -39,9 +39,9 @@ SENTENCES_AT_ONCE = 64
 FEWEST_TITLES = 50
 """With fewer titles to ask for, a corpus has no titles worth the name."""
 
-OTHER_WORDS = 3
-"""One title in so many counts as said in other words. Titles in the words of their blocks gain by training on these words, whatever becomes of
-questions (docs/results/adapt-recipe.md)."""
+REWORDED = 3
+"""One title in so many counts as reworded: the third that shares the fewest words with its block. The other titles gain by training on the
+blocks' words, whatever becomes of questions (docs/results/adapt-recipe.md)."""
 
 Ranks = NDArray[np.int64]
 """The rank of each sentence's own passage, int64 [N], from 1."""
@@ -100,7 +100,7 @@ class ClozePassages:
 
     @classmethod
     def titled(cls, corpus: Corpus, titles: int, passages: int, seed: int) -> ClozePassages | None:
-        """Take titles off their blocks, as queries of those blocks: a title says in other words what a document is about.
+        """Take titles off their blocks, as queries of those blocks: a title may say in words of its own what a document is about.
 
         A title is asked for once, and only by a block whose text does not contain it. No two of the passages have the same title.
 
@@ -138,7 +138,7 @@ class ClozePassages:
         )
 
     def in_other_words(self) -> NDArray[np.bool_]:
-        """Which queries say it in other words than their passages, bool [N]: the third that shares the fewest words, at least `FEWEST_TITLES`.
+        """Which queries are reworded, bool [N]: the third that shares the fewest words, at least `FEWEST_TITLES`.
 
         A rare wordpiece weighs more, as in BM25.
         """
@@ -152,7 +152,7 @@ class ClozePassages:
         weight = np.log1p((len(wordpieces) - holding + 0.5) / (holding + 0.5))
         shared = [weight[np.intersect1d(*each)].sum() / weight[each[0]].sum() for each in wordpieces]
         found = np.zeros(len(wordpieces), bool)
-        found[np.argsort(shared, kind="stable")[: max(FEWEST_TITLES, -(-len(found) // OTHER_WORDS))]] = True
+        found[np.argsort(shared, kind="stable")[: max(FEWEST_TITLES, -(-len(found) // REWORDED))]] = True
         return found
 
     def __len__(self) -> int:

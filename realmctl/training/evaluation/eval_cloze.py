@@ -33,7 +33,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     Returns:
         `sentences` and `blocks`, their numbers, and of the titles `titles` and `title_rr`, the mean reciprocal rank; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
         measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
-        reciprocal rank at each. With a baseline, the gain over it (dense over dense), of titles too, and of those in other words.
+        reciprocal rank at each. With a baseline, the gain over it (dense over dense), of titles too, and of reworded titles.
     """
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)

@@ -3,7 +3,7 @@ weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
 start over the same sentences. It is shown where its 95 % interval lies above 0. Sentences have the documents' own words, so titles may be asked
-for beside them: then a gain counts only where they show it too, and those of them that are in other words than their blocks. A training whose task
+for beside them: then a gain counts only where they show it too, and so do the reworded ones among them. A training whose task
 is not to find the block of a sentence, as REALM's, need not gain on sentences (`--keep unless-lost`).
 """
 
@@ -35,7 +35,7 @@ from realmctl.training.objective import Around, Objective, Part
 from realmctl.training.settings.cloze import ClozeSettings
 
 OF_TITLES = ("title", "reworded_title")
-"""Gains of titles: of all, and of those in other words than their blocks."""
+"""Gains of titles: of all, and of the reworded ones."""
 
 
 def _told(name: str, won: Gain) -> dict[str, float]:
@@ -199,7 +199,7 @@ class OnCloze(Around[Part]):
         return {**found, **gains, "kept_step": kept, "alarms": self.alarms.counts}
 
     def _of_titles(self, title_N: Ranks) -> dict[str, float]:
-        """`title_rr`, the mean reciprocal rank of the titles' blocks, and the gains over the start: of all titles, and of those in other words."""
+        """`title_rr`, the mean reciprocal rank of the titles' blocks, and the gains over the start: of all titles, and of the reworded ones."""
         assert self.start_titles_N is not None
         reworded_N = self.reworded_N
         found = {"title_rr": round(float((1 / title_N).mean()), 6)}
@@ -210,7 +210,7 @@ class OnCloze(Around[Part]):
     def _titles_told(self, found: Mapping[str, Any]) -> str:
         if self.asked.titles is None:
             return ""
-        names = (f"{len(self.reworded_N)} titles", f"{int(self.reworded_N.sum())} of them in other words")
+        names = (f"{len(self.reworded_N)} titles", f"{int(self.reworded_N.sum())} reworded titles")
         return "".join(
             f"{name}, {found[f'{what}_gain']:+.4f}, {found[f'{what}_gain_low']:+.4f} to {found[f'{what}_gain_high']:+.4f}; "
             for name, what in zip(names, OF_TITLES, strict=True)
