@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.arrays import Ragged, open_array
 from realmctl.artifacts.records import Records
-from realmctl.corpus.corpus import TokenIds
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
+from realmctl.log import say
 from realmctl.spans.query import HiddenText, Query, hide
 from realmctl.tokens.frame import AROUND_ONE
 
@@ -23,15 +25,26 @@ version of `pretrain`."""
 
 
 class TaggedQueries:
-    """Sentences with salient spans, by row."""
+    """Sentences with salient spans, by row.
 
-    def __init__(self, spans: Artifact) -> None:
+    uid: the block that each sentence was tagged in, uint64 [n]. own_uid: the block of `corpus` that holds it, so that it is no candidate.
+
+    Args:
+        spans: what `tag` made.
+        corpus: the blocks that are retrieved. They may be cut otherwise than the tagged ones, or be other documents.
+
+    Raises:
+        InputError: the arrays of the artifact disagree.
+    """
+
+    def __init__(self, spans: Artifact, corpus: Corpus | None = None) -> None:
         self.artifact = spans
         self._tokens = Ragged(spans.file("tokens.npy"), spans.file("offsets.npy"))
         self.spans: NDArray[np.int32] = open_array(spans.file("spans.npy"))
         self.uid: NDArray[np.uint64] = open_array(spans.file("uids.npy"))
         if not self._agree():
             raise InputError(f"{spans}: its arrays disagree, or it holds no span. Tag the blocks again.")
+        self.own_uid = self.uid if corpus is None else self._held_by(corpus)
 
     def _agree(self) -> bool:
         """Whether there is a uid for each sentence, and each span lies in a sentence; spans are ordered by sentence."""
@@ -44,8 +57,37 @@ class TaggedQueries:
             return False
         return bool(((first >= 0) & (first < stop) & (stop <= self._tokens.lengths[sentence])).all())
 
+    def _held_by(self, corpus: Corpus) -> NDArray[np.uint64]:
+        """`uid`, and where `corpus` lacks that block the one with the same sentence, in wordpieces; of several one with its title, or the first."""
+        elsewhere = np.flatnonzero(~np.isin(self.uid, corpus.uid)).tolist()
+        if not elsewhere:
+            return self.uid
+        holders: dict[bytes, list[int]] = {self.tokens(row).tobytes(): [] for row in elsewhere}
+        for block in range(len(corpus)):
+            body = corpus.tokens(block).astype(self.dtype)
+            for start, stop in pairwise([*corpus.sentences(block).tolist(), len(body)]):
+                if (held := holders.get(body[start:stop].tobytes())) is not None:
+                    held.append(block)
+        own_uid, found = np.array(self.uid), 0
+        for row in elsewhere:
+            if held := holders[self.tokens(row).tobytes()]:
+                title = self.records[row]["title"] if len(held) > 1 else ""
+                named = (block for block in held if title and corpus[block].title == title)
+                own_uid[row], found = corpus.uid[next(named, held[0])], found + 1
+        if found:
+            say(
+                f"{found:,} sentences of {self.artifact} stand in {corpus.artifact} too, in blocks that are cut otherwise. "
+                "Such a block is no candidate for its sentence."
+            )
+        return own_uid
+
     def __len__(self) -> int:
         return len(self._tokens)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Integer type of the wordpieces."""
+        return self._tokens.values.dtype
 
     @property
     def count(self) -> int:

@@ -24,6 +24,7 @@ class Passages:
         self.corpus, self.query_length = corpus, query_length
         self.rows: NDArray[np.int64] = np.flatnonzero(np.diff(corpus.sentence_offsets) > 1)
         self.count, self.uid = len(self.rows), corpus.uid
+        self.own_uid = self.uid
         if not self.count:
             raise InputError(
                 f"No block of {corpus.artifact} has two sentences, so none has a second part to hide. Chunk longer blocks."

@@ -52,7 +52,7 @@ def partners(queries: TaggedQueries, corpus: Corpus, count: int = 1) -> NDArray[
     best = np.full((len(queries), count), -1, dtype=np.int64)
     with progress(len(queries), "pairing sentences with blocks", "sentences") as bar:
         for row in range(len(queries)):
-            found = postings.best(np.unique(queries.tokens(row)), queries.uid[row], count)
+            found = postings.best(np.unique(queries.tokens(row)), queries.own_uid[row], count)
             best[row, : len(found)] = found
             bar.advance()
     return best
@@ -212,7 +212,7 @@ class Curriculum:
         self.collator, self.continues_V, self.window = collator, continues_V, window
         self.lengths = queries.query_length, window + AROUND_ONE
         by_uid = {int(uid): row for row, uid in enumerate(corpus.uid)}
-        self.own = np.array([by_uid.get(int(uid), -1) for uid in queries.uid], dtype=np.int64)
+        self.own = np.array([by_uid.get(int(uid), -1) for uid in queries.own_uid], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -181,7 +181,7 @@ def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:
     check_positions(model, settings.length, "--length")
     seed_everything(settings.seed)
     corpus = Corpus(settings.blocks) if settings.blocks else None
-    pairs = SalientSpanPairs(model, TaggedQueries(settings.spans), settings.length, corpus)
+    pairs = SalientSpanPairs(model, TaggedQueries(settings.spans, corpus), settings.length, corpus)
     metrics = train(LanguageModelObjective(model, pairs, settings), settings, out, "lm-init")
     save_language_model(model.cpu(), out.path)
     return {"sentences": len(pairs), **metrics}

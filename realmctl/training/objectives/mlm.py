@@ -69,7 +69,7 @@ def _examples(settings: MlmSettings, corpus: Corpus, words: Tokenizer) -> Exampl
         return PlainBlocks(
             corpus, collator, mask_rate=settings.mask_rate, length=settings.length, ordinary=words.ordinary
         )
-    queries = TaggedQueries(settings.spans)
+    queries = TaggedQueries(settings.spans, corpus)
     if settings.practice == "curriculum":
         found = partners(queries, corpus, PARTNERS)
         return Curriculum(queries, corpus, found, collator, continues_V=words.continues, window=settings.window)

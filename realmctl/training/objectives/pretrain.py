@@ -168,7 +168,7 @@ class PretrainObjective:
         self.settings, self.retriever, self.in_use = settings, retriever, in_use
         self.corpus = Corpus(settings.blocks)
         self.queries: TaggedQueries | Passages = (
-            TaggedQueries(settings.spans) if settings.spans else Passages(self.corpus, retriever.query_length)
+            TaggedQueries(settings.spans, self.corpus) if settings.spans else Passages(self.corpus, retriever.query_length)
         )
         self.collator = Collator.of(Tokenizer.load(settings.blocks.path))
         self.reader: PretrainReader = (
@@ -269,8 +269,8 @@ class PretrainObjective:
         )
 
     def own_uid(self, drawn: Sequence[Query]) -> NDArray[np.uint64]:
-        """The uid of the block that each query was taken from, uint64 [B]."""
-        return self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
+        """The uid of the block that holds each query's sentence, uint64 [B]."""
+        return self.queries.own_uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
 
     # Then it reads, and takes the marginal likelihood.
 

@@ -16,6 +16,8 @@ from realmctl.spans.query import hide
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings.pretrain import PretrainSettings
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import documents, make_index
 from tests.fixtures.retriever import make_retriever
 
 
@@ -196,6 +198,24 @@ def test_a_query_never_sees_its_own_block(chain):
                 uids = [int(objective.corpus.uid[row]) for row in rows[1:]]
                 assert rows[0] == NULL and own not in uids
                 assert len(set(uids)) == 29
+                seen += 1
+    assert seen == 60
+
+
+def test_a_sentence_that_was_tagged_in_another_cut_never_sees_the_block_that_holds_it(chain, tmp_path):
+    """The documents are cut again, each into one block, and the spans are those of the former cut."""
+    merged = {
+        title: [[sentence for block in blocks for sentence in block]] for title, blocks in documents().items()
+    }
+    blocks = make_blocks(tmp_path / "blocks", merged)
+    index = make_index(tmp_path, blocks, chain.retriever)
+    objective = objective_of(replace(chain, blocks=blocks, index=index), candidates=15)
+    seen = 0
+    for step in range(12):
+        for part in objective.draw(step):
+            for query, rows in zip(part.asked.queries, part.rows_BN.tolist(), strict=True):
+                title = objective.queries.records[query.sentence]["title"]
+                assert title not in [objective.corpus[row].title for row in rows[1:]]
                 seen += 1
     assert seen == 60
 
