@@ -20,7 +20,9 @@ class CondenserInit(CondenserSettings, TrainingStage):
     """
 
     makes = "encoder"
-    version = 3  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: titles in other words must gain too
+    version = (
+        3  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: reworded titles must gain too
+    )
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:

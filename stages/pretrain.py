@@ -17,7 +17,7 @@ class Pretrain(PretrainSettings, TrainingStage):
     """
 
     makes = "model"
-    version = 2  # 2: titles in other words must gain too
+    version = 2  # 2: reworded titles must gain too
     headline = ("loss", "retrieval_utility", "null_share", "recall@*", "refreshes", "alarms", "seconds_per_step")
 
     def check(self) -> None:

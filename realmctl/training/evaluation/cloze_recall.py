@@ -1,7 +1,7 @@
 """Cloze recall: how often a sentence finds the passage that it was cut out of. It needs documents and no labels.
 
 Some passages lose a sentence each, and the sentence must find its passage among the others, which are whole or lack a sentence of their
-own. It is ICT's task (ORQA, section 4) as a measure: the sentences are drawn once with the run's seed, the passages are embedded with the
+own; copies of it are left out. It is ICT's task (ORQA, section 4) as a measure: the sentences are drawn once with the run's seed, the passages are embedded with the
 weights of the moment, and each is compared with each. The sentences are a sample. So are the passages, unless all are asked for; among those
 that there are, ranks are exact. A passage with an equal score counts as before one's own.
 Legend: N sentences, M passages, D projection.
@@ -9,6 +9,7 @@ Legend: N sentences, M passages, D projection.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -73,20 +74,17 @@ class ClozePassages:
             InputError: Fewer than two blocks have a sentence that can be cut out.
         """
         rng = generator(seed, Stream.CLOZE_RECALL)
-        cut, order = dict[int, tuple[int, int]](), rng.permutation(len(corpus)).tolist()
-        for row in order:
-            if len(cut) == sentences:
-                break
-            starts = [*corpus.sentences(row).tolist(), int(corpus.lengths[row])]
-            long = [(a, b) for a, b in pairwise(starts) if b - a >= SHORTEST]
-            if len(starts) > 2 and long:
-                cut[row] = long[int(rng.integers(len(long)))]
+        order, numbers = _asked(corpus, sentences, rng)
+        cut = {row: _bounds(corpus, row)[number] for row, number in numbers.items()}
         if len(cut) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(cut)} blocks of two sentences of which one has {SHORTEST} wordpieces or more; cloze recall "
                 "needs at least 2. Chunk longer documents."
             )
-        whole = islice((row for row in order if row not in cut), max(0, (passages or len(corpus)) - len(cut)))
+        known = {int(corpus.uid[row]) for row in cut}
+        whole = islice(
+            (row for row in order if int(corpus.uid[row]) not in known), max(0, (passages or len(corpus)) - len(cut))
+        )
         bodies = {row: corpus.tokens(row) for row in (*cut, *whole)}
         asked = [bodies[row][start:stop] for row, (start, stop) in cut.items()]
         if longest:
@@ -206,6 +204,39 @@ class ClozePassages:
         postings = Postings.of_text(self, words, stems)
         asked = [sentence[sentence != words.unk] for sentence in self.sentences]
         return np.stack([postings.score(stems.known(each) if stems else each) for each in asked])
+
+
+def _bounds(corpus: Corpus, row: int) -> list[tuple[int, int]]:
+    """The first wordpiece of each sentence of a block, and the one after its last."""
+    return list(pairwise([*corpus.sentences(row).tolist(), int(corpus.lengths[row])]))
+
+
+def _asked(corpus: Corpus, sentences: int, rng: np.random.Generator) -> tuple[list[int], dict[int, int]]:
+    """All blocks in a random order, and of the first so many that have two sentences or more the number of one that is long enough.
+
+    Of copies of a block one is asked.
+    """
+    order, asked, known = rng.permutation(len(corpus)).tolist(), dict[int, int](), set[int]()
+    for row in order:
+        if len(asked) == sentences:
+            break
+        bounds = _bounds(corpus, row)
+        long = [number for number, (start, stop) in enumerate(bounds) if stop - start >= SHORTEST]
+        if len(bounds) > 1 and long and int(corpus.uid[row]) not in known:
+            asked[row] = long[int(rng.integers(len(long)))]
+            known.add(int(corpus.uid[row]))
+    return order, asked
+
+
+def held_out(corpus: Corpus, sentences: int, seed: int) -> dict[int, set[int]]:
+    """The numbers of the sentences that a training leaves out, by block: those that measure it, and those that `eval-cloze` draws with the next
+    seed, for a measurement that chose no weights.
+    """
+    found: dict[int, set[int]] = defaultdict(set)
+    for each in (seed, seed + 1) if sentences else ():
+        for row, number in _asked(corpus, sentences, generator(each, Stream.CLOZE_RECALL))[1].items():
+            found[row].add(number)
+    return dict(found)
 
 
 def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:

@@ -14,6 +14,7 @@ from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import ThinnedDataOrder
+from realmctl.training.evaluation.cloze_recall import held_out
 from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
 from realmctl.training.settings.retriever import IctSettings
 
@@ -36,6 +37,8 @@ class InverseClozeObjective(InBatchContrast):
     With `hard_negatives` each sentence brings the blocks that BM25 over wordpieces ranks highest for it, as DPR's questions do (Karpukhin et
     al. 2020, section 3.2); here nobody labelled them. Its own block is left out, and blocks that contain the sentence.
 
+    With `cloze_recall` the sentences that measure the training are no queries of it, but where a block has no other.
+
     Raises:
         InputError: Fewer than two blocks have two sentences, or there are no more blocks than hard negatives.
         ResourceError: BM25 is needed, and bm25s is not installed.
@@ -45,6 +48,7 @@ class InverseClozeObjective(InBatchContrast):
     def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: IctSettings) -> None:
         self.corpus, self.mask_rate, self.null_share = corpus, settings.mask_rate, settings.null_share
         sentences = np.diff(corpus.sentence_offsets)
+        self.held_out = held_out(corpus, settings.cloze_recall, settings.seed)
         self.rows = np.flatnonzero(sentences >= (2 if self.mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(
@@ -75,7 +79,9 @@ class InverseClozeObjective(InBatchContrast):
     def _draw(self, row: int, rng: np.random.Generator) -> tuple[int, bool, bool]:
         """Return the number of the sentence, whether it is removed from the block, and whether the block is withheld."""
         first, stop = self.corpus.sentence_offsets[row : row + 2]
-        sentence = int(rng.integers(int(stop - first)))
+        held = self.held_out.get(row, set())
+        free = [number for number in range(int(stop - first)) if number not in held] or range(int(stop - first))
+        sentence = free[int(rng.integers(len(free)))]
         masked = bool(rng.random() < self.mask_rate) and stop - first > 1
         return sentence, masked, self.null_share > 0 and bool(rng.random() < self.null_share)
 
@@ -83,10 +89,10 @@ class InverseClozeObjective(InBatchContrast):
         body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
         start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
         rest = np.concatenate([body[:start], body[stop:]]) if masked else body
-        blocks = [
-            (self.corpus.title(each), self.corpus.tokens(each)) for each in self._hard_negatives(body[start:stop], row)
-        ]
-        return Example(body[start:stop], ((self.corpus.title(row), rest), *blocks), {"masked": masked}, withheld)
+        hard = self._hard_negatives(body[start:stop], row)
+        blocks = [(self.corpus.title(each), self.corpus.tokens(each)) for each in hard]
+        names = tuple(self.corpus.uid[[row, *hard]].tolist())
+        return Example(body[start:stop], ((self.corpus.title(row), rest), *blocks), names, {"masked": masked}, withheld)
 
     def _hard_negatives(self, sentence: TokenIds, own: int) -> list[int]:
         """The rows of the blocks that BM25 ranks highest. Where too many contain the sentence, the best of these fill up."""
@@ -132,7 +138,7 @@ class CroppingObjective(InBatchContrast):
     def _example(self, row: int, rng: np.random.Generator) -> Example:
         body = self.corpus.tokens(row)
         query, block = (self.crop(body, rng) for _ in range(2))
-        return Example(query, ((self.corpus.title(row), block),))
+        return Example(query, ((self.corpus.title(row), block),), (int(self.corpus.uid[row]),))
 
     def crop(self, body: TokenIds, rng: np.random.Generator) -> TokenIds:
         """Return a random run of the wordpieces, from which some are deleted. One at least is left."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -27,7 +28,7 @@ from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softm
 from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
-from realmctl.training.data_parallel import all_gather
+from realmctl.training.data_parallel import all_gather, gather_rows
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
@@ -41,12 +42,14 @@ class Example:
     """A query and its blocks.
 
     blocks: (title, body), first the block to find, then hard negatives. All examples of a task have equally many.
+    names: A number from 0 to 2^64 - 1 for each block. Equal ones are one block, whole or with a sentence cut out.
     marks: Facts about the example by name. Their shares of the batch are logged.
     withheld: The block to find is excluded from the query's softmax, so that the null document is the target.
     """
 
     query: TokenIds
     blocks: tuple[tuple[TokenIds, TokenIds], ...]
+    names: tuple[int, ...]
     marks: Mapping[str, bool] = field(default_factory=dict)
     withheld: bool = False
 
@@ -56,19 +59,24 @@ class PairChunk:
     """Examples that are computed at once. `blocks` has K rows for each query. The last chunk may have the null document.
 
     start_BC: float32, the scores of the frozen start for these queries, over the blocks of all processes, and the null document; where
-    nothing is distilled, None.
+    nothing is distilled, None. name_C: int64, the names of the blocks of all processes.
     """
 
     queries: TokenBatch
     blocks: TokenBatch
     null: TokenBatch | None
     examples: Sequence[Example]
+    name_C: Tensor
     cached: CachedGradient | None = None
     start_BC: Tensor | None = None
 
 
 class InBatchContrast(SelfContained, ABC):
     """Base of the tasks.
+
+    Another place of the block to find is no negative: it may stand in the batch again, where a pass over the corpus ends or two questions
+    have one passage, as a hard negative, or in the queue. It is left out of the query's softmax. The public codes of ORQA, DPR, Spider
+    and Contriever count it as a negative.
 
     With `distill_start` the loss has a second term: the divergence of the batch's softmax from that of the retriever before
     training, which stays frozen. So what the retriever knew of other texts is kept longer.
@@ -110,7 +118,7 @@ class InBatchContrast(SelfContained, ABC):
             self.order.batch_size * self.blocks_each + self.null + settings.queue
         )  # equal scores of all blocks
         self.chance_is_exact = not settings.queue  # it fills up
-        self._block_CD = torch.empty(0)
+        self._block_CD, self._name_C = torch.empty(0), torch.empty(0, dtype=torch.int64)
 
     blocks_each: int = 1
     """Blocks of an example: the one to find, and hard negatives."""
@@ -122,16 +130,23 @@ class InBatchContrast(SelfContained, ABC):
     def draw(self, step: int) -> Sequence[PairChunk]:
         """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
         own = self.examples(step)
-        size = self.settings.micro_batch or len(own)
+        size, name_C = self.settings.micro_batch or len(own), self._names(own)
         chunks = [
-            self._chunk(own[start : start + size], start + size >= len(own)) for start in range(0, len(own), size)
+            self._chunk(own[start : start + size], name_C, start + size >= len(own))
+            for start in range(0, len(own), size)
         ]
         start_BC = self._start_scores(chunks) if self.start else None
         if len(chunks) == 1:
             return [replace(chunks[0], start_BC=start_BC)]
-        contrast = partial(self._contrast, own, start_BC)
+        contrast = partial(self._contrast, own, name_C, start_BC)
         cached = cached_gradients(chunks, partial(self._embed, self.retriever), contrast, self._device)
         return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]
+
+    @staticmethod
+    def _names(own: Sequence[Example]) -> Tensor:
+        """The names of the blocks of all processes, int64 [C]."""
+        name_X = np.array([name for example in own for name in example.names], dtype=np.uint64).view(np.int64)
+        return torch.from_numpy(np.concatenate(gather_rows(name_X)))
 
     @torch.no_grad()
     def _start_scores(self, chunks: Sequence[PairChunk]) -> Tensor:
@@ -144,10 +159,10 @@ class InBatchContrast(SelfContained, ABC):
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """The blocks of the step enter the queue, once for all processes alike."""
         if self.queue is not None:
-            self.queue.advance(self.retriever, self._block_CD)
+            self.queue.advance(self.retriever, self._block_CD, self._name_C)
         return {}
 
-    def _chunk(self, examples: Sequence[Example], last: bool) -> PairChunk:
+    def _chunk(self, examples: Sequence[Example], name_C: Tensor, last: bool) -> PairChunk:
         titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
         return PairChunk(
             queries=self.retriever.pack_queries(
@@ -156,6 +171,7 @@ class InBatchContrast(SelfContained, ABC):
             blocks=self.retriever.pack_blocks(self.collator, titles, bodies),
             null=self.retriever.pack_blocks(self.collator, [[]], [[]]) if self.null and last else None,
             examples=examples,
+            name_C=name_C,
         )
 
     def loss(self, part: PairChunk) -> tuple[Tensor, Sums]:
@@ -164,7 +180,7 @@ class InBatchContrast(SelfContained, ABC):
             part.cached.restore_random_state(self._device)
         embeddings = self._embed(self.retriever, part)
         if part.cached is None:
-            loss, right = self._contrast(part.examples, part.start_BC, *embeddings)
+            loss, right = self._contrast(part.examples, part.name_C, part.start_BC, *embeddings)
             accuracy: float | Tensor = right.double()
         else:
             loss, accuracy = part.cached.surrogate(embeddings), part.cached.accuracy
@@ -191,25 +207,33 @@ class InBatchContrast(SelfContained, ABC):
         return query_BD, block_XD, retriever.embed_blocks(chunk.null.to(self._device))
 
     def _contrast(
-        self, examples: Sequence[Example], start_BC: Tensor | None, query_BD: Tensor, block_XD: Tensor, null_ND: Tensor
+        self,
+        examples: Sequence[Example],
+        name_C: Tensor,
+        start_BC: Tensor | None,
+        query_BD: Tensor,
+        block_XD: Tensor,
+        null_ND: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Loss and accuracy of all queries of this process among the blocks of all processes."""
         block_CD = all_gather(block_XD)
+        name_C = to_device(name_C, block_CD.device)
         if self.queue is not None:
-            self._block_CD = block_CD.detach()
+            self._block_CD, self._name_C = block_CD.detach(), name_C
             block_CD = torch.cat([block_CD, self.queue.vectors()])
-        target_B, mask_BC = torch.arange(self.own.start, self.own.stop) * len(examples[0].blocks), None
+            name_C = torch.cat([name_C, self.queue.names()])
+        target_B = to_device(torch.arange(self.own.start, self.own.stop) * len(examples[0].blocks), block_CD.device)
+        counts_BC = (name_C != name_C[target_B][:, None]).scatter(1, target_B[:, None], True)
         if len(null_ND):
-            withheld_B = torch.tensor([example.withheld for example in examples])
-            mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool)
-            mask_BC[withheld_B, target_B[withheld_B]] = False
+            withheld_B = to_device(torch.tensor([example.withheld for example in examples]), block_CD.device)
+            counts_BC = nn.functional.pad(
+                counts_BC.scatter(1, target_B[:, None], ~withheld_B[:, None]), (0, 1), value=True
+            )
             target_B = target_B.masked_fill(withheld_B, len(block_CD))
-            mask_BC = to_device(mask_BC, block_CD.device)
-        score_BC = in_batch_scores(query_BD, torch.cat([block_CD, null_ND]), mask_BC)
-        loss, accuracy = in_batch_softmax(score_BC, to_device(target_B, block_CD.device))
+        score_BC = in_batch_scores(query_BD, torch.cat([block_CD, null_ND]), counts_BC)
+        loss, accuracy = in_batch_softmax(score_BC, target_B)
         if start_BC is not None:
-            if mask_BC is not None:
-                start_BC = start_BC.masked_fill(~mask_BC, torch.finfo(torch.float32).min)
+            start_BC = start_BC.masked_fill(~counts_BC, torch.finfo(torch.float32).min)
             loss = loss + self.settings.distill_start * divergence(score_BC, start_BC)
         return loss, accuracy
 

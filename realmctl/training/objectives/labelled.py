@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,12 +104,19 @@ class LabelledObjective(InBatchContrast):
     def _example(self, question: Labelled, rng: np.random.Generator) -> Example:
         positive = question.positives[int(rng.integers(len(question.positives)))]
         negatives = [question.negatives[each] for each in self._drawn(len(question.negatives), rng)]
-        return Example(question.query, (positive, *negatives))
+        passages = (positive, *negatives)
+        return Example(question.query, passages, tuple(_name(*each) for each in passages))
 
     def _drawn(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return (
             rng.choice(count, self.hard_negatives, replace=count < self.hard_negatives) if count else np.empty(0, int)
         )
+
+
+def _name(title: TokenIds, body: TokenIds) -> int:
+    """The number of a passage, which its wordpieces decide."""
+    text = np.asarray(title, np.int64).tobytes() + b"\xff" + np.asarray(body, np.int64).tobytes()
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
 def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:

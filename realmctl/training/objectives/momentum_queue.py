@@ -31,6 +31,7 @@ class MomentumQueue(nn.Module):
     """
 
     vector_ND: Tensor
+    name_N: Tensor
     pushed: Tensor
 
     def __init__(self, retriever: Retriever, size: int, momentum: float) -> None:
@@ -42,19 +43,25 @@ class MomentumQueue(nn.Module):
         self.retriever = copy.deepcopy(retriever).requires_grad_(False)
         self.momentum = momentum
         self.register_buffer("vector_ND", torch.zeros(size, retriever.projection))
+        self.register_buffer("name_N", torch.zeros(size, dtype=torch.int64))
         self.register_buffer("pushed", torch.zeros((), dtype=torch.int64))
 
     def vectors(self) -> Tensor:
         """The vectors that are there, float32 [at most N, D]."""
         return self.vector_ND[: min(int(self.pushed), len(self.vector_ND))]
 
+    def names(self) -> Tensor:
+        """The names of their blocks, int64 [at most N]."""
+        return self.name_N[: min(int(self.pushed), len(self.name_N))]
+
     @torch.no_grad()
-    def advance(self, trained: Retriever, block_CD: Tensor) -> None:
-        """Move the copy towards the trained weights, and put the vectors of a step in the place of the oldest."""
+    def advance(self, trained: Retriever, block_CD: Tensor, name_C: Tensor) -> None:
+        """Move the copy towards the trained weights, and put the vectors of a step, with their names, in the place of the oldest."""
         for mine, its in zip(self.retriever.parameters(), trained.parameters(), strict=True):
             mine.lerp_(its, 1 - self.momentum)
         size = len(self.vector_ND)
         kept_CD = block_CD[-size:]
         first = int(self.pushed) + len(block_CD) - len(kept_CD)
-        self.vector_ND[(first + torch.arange(len(kept_CD), device=kept_CD.device)) % size] = kept_CD.float()
+        places = (first + torch.arange(len(kept_CD), device=kept_CD.device)) % size
+        self.vector_ND[places], self.name_N[places] = kept_CD.float(), name_C[-size:].to(kept_CD.device)
         self.pushed += len(block_CD)

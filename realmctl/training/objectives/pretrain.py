@@ -128,6 +128,7 @@ def beside_ict(objective: PretrainObjective, settings: PretrainSettings) -> Obje
         batch_size=settings.ict_batch_size,
         micro_batch=settings.micro_batch,
         distill_start=settings.distill_start,
+        cloze_recall=settings.cloze_recall,
         seed=settings.seed,
     )
     task = InverseClozeObjective(objective.retriever, objective.corpus, objective.collator, ict)
@@ -168,7 +169,9 @@ class PretrainObjective:
         self.settings, self.retriever, self.in_use = settings, retriever, in_use
         self.corpus = Corpus(settings.blocks)
         self.queries: TaggedQueries | Passages = (
-            TaggedQueries(settings.spans, self.corpus) if settings.spans else Passages(self.corpus, retriever.query_length)
+            TaggedQueries(settings.spans, self.corpus)
+            if settings.spans
+            else Passages(self.corpus, retriever.query_length)
         )
         self.collator = Collator.of(Tokenizer.load(settings.blocks.path))
         self.reader: PretrainReader = (

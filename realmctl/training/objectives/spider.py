@@ -39,7 +39,8 @@ class SpiderObjective(InBatchContrast):
     """Each document with a recurring span gives a pair and a hard negative. All blocks of the batch are negatives.
 
     A document is usable if two of its blocks share a span that a third one lacks. The paper's batch may have several spans of
-    one document; here a batch has a document once, unless it has more examples than there are documents.
+    one document; here a batch has a document once, unless it begins in one pass over
+    them and ends in the next.
 
     Raises:
         InputError: Fewer than two documents are usable.
@@ -101,7 +102,8 @@ class SpiderObjective(InBatchContrast):
         blocks = tuple(
             (self.corpus.title(int(rows[each])), self.corpus.tokens(int(rows[each]))) for each in (positive, negative)
         )
-        return Example(query, blocks, {"kept": kept})
+        names = tuple(self.corpus.uid[rows[[positive, negative]]].tolist())
+        return Example(query, blocks, names, {"kept": kept})
 
     def _query(self, body: TokenIds, start: int, stop: int, draws: NDArray[np.float64]) -> tuple[TokenIds, bool]:
         """A window about the span body[start:stop], and whether the span was kept. A block that is only the span keeps it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation import cloze_recall
 from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recall
+from realmctl.training.objectives.ict import InverseClozeObjective
+from realmctl.training.settings.retriever import IctSettings
 from stages.condenser_init import CondenserInit
 from stages.dpr_finetune import DprFinetune
 from stages.eval_cloze import EvalCloze
@@ -68,6 +71,50 @@ def test_a_sentence_is_cut_out_of_its_own_block_alone(chain: Chain):
         restored.append(next(each for each in whole if each in bodies))
         assert len(sentence) >= 5 and len(body)
     assert sorted(restored) == bodies
+
+
+def test_ict_does_not_train_on_the_sentences_that_measure_it(chain: Chain):
+    """Neither on those of its own seed nor on those of the next, with which `adapt` measures again."""
+    settings = IctSettings(blocks=chain.blocks, encoder=None, batch_size=40, cloze_recall=30, seed=5)
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
+    objectives = [
+        InverseClozeObjective(Retriever.load(chain.retriever.path), corpus, collator, each)
+        for each in (settings, replace(settings, cloze_recall=0))
+    ]
+    measured = {
+        (passages.titles[place].tobytes(), sentence.tobytes())
+        for seed in (5, 6)
+        for passages in [ClozePassages.drawn(corpus, 30, 0, seed)]
+        for place, sentence in enumerate(passages.sentences)
+    }
+    asked = [
+        [
+            (example.blocks[0][0].tobytes(), example.query.tobytes()) in measured
+            for step in range(20)
+            for example in objective.examples(step)
+        ]
+        for objective in objectives
+    ]
+    assert len(asked[0]) == 800 and not any(asked[0]) and any(asked[1])
+
+
+def test_a_block_whose_sentences_all_measure_is_trained_on_all_the_same(tmp_path):
+    two = {f"Page {n}": [[f"The first sentence of page {n}.", f"And the second one of {n}."]] for n in range(6)}
+    blocks = make_blocks(tmp_path / "blocks", two)
+    settings = IctSettings(blocks=blocks, encoder=None, batch_size=6, cloze_recall=6)
+    retriever = Retriever.load(make_retriever(tmp_path / "retriever", blocks).path)
+    objective = InverseClozeObjective(retriever, Corpus(blocks), Collator.of(Tokenizer.load(blocks.path)), settings)
+    assert 2 in map(len, objective.held_out.values()) and len(objective.examples(0)) == 6
+
+
+def test_a_copy_of_a_block_does_not_take_part(tmp_path):
+    """The copy has the whole sentence, so it would stand before the block that lost it."""
+    bodies = [[f"The first sentence of page {n}.", f"And the second one of {n}."] for n in range(8)]
+    corpus = Corpus(make_blocks(tmp_path / "blocks", {"Page": bodies + bodies[:6]}))
+    passages = ClozePassages.drawn(corpus, 8, 0, seed=0)
+    assert len(passages) == len(passages.sentences) == 8
+    for sentence in passages.sentences:
+        assert not any(len(occurrences(body, sentence)) for body in passages.bodies)
 
 
 def test_more_sentences_are_asked_for_than_blocks_have(tmp_path):

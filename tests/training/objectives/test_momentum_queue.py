@@ -67,7 +67,9 @@ def test_blocks_get_no_gradient_and_parts_have_that_of_the_whole(chain: Chain) -
     gradients = []
     for micro_batch in (0, 4):
         objective = objective_of(chain, queue=8, micro_batch=micro_batch)
-        objective.queue.advance(objective.retriever, torch.randn(8, 8, generator=torch.Generator().manual_seed(1)))
+        objective.queue.advance(
+            objective.retriever, torch.randn(8, 8, generator=torch.Generator().manual_seed(1)), torch.arange(8)
+        )
         changed(objective.retriever, 0)
         for part in objective.draw(0):
             objective.loss(part)[0].backward()
@@ -80,9 +82,10 @@ def test_the_oldest_leave_first(chain: Chain, size: int) -> None:
     retriever = Retriever.load(chain.retriever.path)
     queue, rows = MomentumQueue(retriever, size, 0.5), torch.arange(16.0)[:, None].expand(16, 8)
     for first in range(0, 16, 4):
-        queue.advance(retriever, rows[first : first + 4])
+        queue.advance(retriever, rows[first : first + 4], torch.arange(first, first + 4))
         expected = list(range(max(0, first + 4 - size), first + 4))
         assert sorted(queue.vectors()[:, 0].tolist()) == expected
+        assert queue.names().tolist() == queue.vectors()[:, 0].tolist()
 
 
 def test_a_run_goes_on_with_its_queue(chain: Chain, tmp_path) -> None:

@@ -204,9 +204,7 @@ def test_a_query_never_sees_its_own_block(chain):
 
 def test_a_sentence_that_was_tagged_in_another_cut_never_sees_the_block_that_holds_it(chain, tmp_path):
     """The documents are cut again, each into one block, and the spans are those of the former cut."""
-    merged = {
-        title: [[sentence for block in blocks for sentence in block]] for title, blocks in documents().items()
-    }
+    merged = {title: [[sentence for block in blocks for sentence in block]] for title, blocks in documents().items()}
     blocks = make_blocks(tmp_path / "blocks", merged)
     index = make_index(tmp_path, blocks, chain.retriever)
     objective = objective_of(replace(chain, blocks=blocks, index=index), candidates=15)

@@ -143,7 +143,9 @@ def test_the_block_of_the_query_is_drawn_among_blocks_and_not_among_places(block
     objective = objective_of(blocks)
     objective.spans = lambda number: [(*((0, at, at + 1) for at in range(8)), (2, 1, 2))]
     objective.corpus = SimpleNamespace(
-        tokens=lambda row: np.arange(20) + 100 * row, title=lambda row: np.array([row], np.int64)
+        tokens=lambda row: np.arange(20) + 100 * row,
+        title=lambda row: np.array([row], np.int64),
+        uid=objective.corpus.uid,
     )
     rng = np.random.default_rng(0)
     found = [objective._example(0, draws) for draws in rng.random((2000, DRAWS))]
@@ -200,7 +202,9 @@ def test_the_targets_of_a_process_are_its_own_blocks_among_those_of_all(blocks, 
     query_BD, block_XD = torch.eye(8)[:3], torch.zeros(6, 8)
     block_XD[::2] = 9 * query_BD
     monkeypatch.setattr(in_batch, "all_gather", lambda own_XD: torch.cat([torch.zeros(6, 8), own_XD]))
-    loss, accuracy = objective._contrast(objective.examples(0), None, query_BD, block_XD, block_XD[:0])
+    loss, accuracy = objective._contrast(
+        objective.examples(0), torch.arange(12), None, query_BD, block_XD, block_XD[:0]
+    )
     assert accuracy == 1 and loss.item() == pytest.approx(np.log(1 + 11 * np.exp(-9)), abs=1e-5)
 
 
@@ -218,8 +222,11 @@ def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(bl
     torch.manual_seed(5)
     examples = whole.examples(0)
     starts = range(0, 6, chunk)
-    embedded = [whole._embed(whole.retriever, whole._chunk(examples[start : start + chunk], False)) for start in starts]
-    loss, _ = whole._contrast(examples, None, *(torch.cat(parts) for parts in zip(*embedded, strict=True)))
+    names = whole._names(examples)
+    embedded = [
+        whole._embed(whole.retriever, whole._chunk(examples[start : start + chunk], names, False)) for start in starts
+    ]
+    loss, _ = whole._contrast(examples, names, None, *(torch.cat(parts) for parts in zip(*embedded, strict=True)))
     loss.backward()
     assert found == pytest.approx(loss.item(), abs=1e-5)
     for (name, mine), theirs in zip(cached.retriever.named_parameters(), whole.retriever.parameters(), strict=True):
