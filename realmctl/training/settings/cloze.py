@@ -30,7 +30,7 @@ class ClozeSettings(TrainSettings):
     )
     cloze_recall: int = setting(
         "Sentences that are cut out of their blocks; each must find its block, which needs no labels. The share that does is logged at the "
-        "start, every so often and at the end. 0: none.",
+        "start, every so often and at the end. ict-init trains on other sentences. 0: none.",
         default=0,
         at_least=0,
     )

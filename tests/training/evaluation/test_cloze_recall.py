@@ -196,11 +196,11 @@ def test_recall_and_paired_gain_have_their_closed_forms():
 
 
 def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weight(chain: Chain, tmp_path):
-    plain = IctInit(blocks=chain.blocks, retriever=chain.retriever, **ICT).make(tmp_path / "plain")
+    plain = ict(chain, cloze_every=6).make(tmp_path / "plain")
     made = ict(chain).make(tmp_path / "watched")
     lines = metrics_of(made)
     assert [line["step"] for line in lines if "cloze_recall@5" in line] == [1, 3, 5, 6]  # after 0, 2, 4 and 6 steps
-    assert [line.get("loss") for line in lines[:6]] == [line["loss"] for line in metrics_of(plain)]
+    assert [line.get("loss") for line in lines[:6]] == [line.get("loss") for line in metrics_of(plain)[:6]]
     assert made.file("block/model.safetensors").read_bytes() == plain.file("block/model.safetensors").read_bytes()
     collator, start = Collator.of(Tokenizer.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
     passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0)
