@@ -46,7 +46,7 @@ PDF_HEADER_BYTES = 1024
 """Where the header of a PDF may begin; programs for mail and the web put lines before it."""
 ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
 JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
-HTML_ENDINGS, MARKDOWN_ENDINGS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".mkd")
+HTML_ENDINGS, MARKDOWN_ENDINGS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".mdx", ".mkd")
 ENDINGS_OF_DATA = frozenset(
     {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
 )

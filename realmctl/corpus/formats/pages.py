@@ -6,9 +6,14 @@ Markdown becomes HTML by markdown-it-py (CommonMark with tables), and HTML is pa
 from __future__ import annotations
 
 import re
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
+
+import yaml
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found
@@ -56,9 +61,12 @@ BLOCKS = frozenset(
     ]
 ) | frozenset(HEADINGS)
 """Elements that begin and end a line."""
+CELLS = ("td", "th")
+POWER = re.compile(r"[+\-\u2212]?\d{1,9}")
 NO_TEXT = frozenset(
     [
         "button",
+        "annotation",
         "head",
         "iframe",
         "nav",
@@ -74,11 +82,30 @@ NO_TEXT = frozenset(
 )
 BOILERPLATE = frozenset({"aside", "footer", "header"})
 """Left out of a page that does not say which part is its content (`main`, or a single `article`)."""
-SIGNS = frozenset({"headerlink", "footnote-ref", "footnote-back"})
-"""Classes of links that are signs: beside a heading of Sphinx and MkDocs, and at a footnote of pandoc."""
+NO_CONTENT = frozenset({"navigation", "search"})
+BOILERPLATE_ROLES = frozenset({"banner", "complementary", "contentinfo"})
+"""Roles of WAI-ARIA that say what `nav`, `aside`, `footer` and `header` say."""
+SIGNS = frozenset({"headerlink", "footnote-ref", "footnote-back", "mw-editsection", "linenos", "lineno"})
+"""Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, and numbers of lines of code."""
+SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\U0001f517"})
+"""Texts of links to a heading itself."""
+NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+OF_LINES = "table, pre, " + ", ".join(HEADINGS)
+"""What a cell of a table that lays out a page may hold; a cell of any other table is a part of one line."""
+ASKED = frozenset({*HEADINGS, "dt", "summary"})
+"""Elements whose button is their text, as in an accordion."""
 ITEM_MARK = re.compile(r"(?:-|\d+\.)\s+")
-FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*\r?$", re.MULTILINE)
+TAKES_ALL = re.compile(
+    rf"<(/?)({'|'.join(sorted(NO_TEXT | BOILERPLATE | {'article', 'main', 'noembed', 'noframes', 'plaintext', 'title', 'xmp'}))})(?=[\s/>])",
+    re.IGNORECASE,
+)
+"""Tags that take what follows them, or what stands before, out of the text."""
+FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+LARGEST_FRONT_MATTER = 2**16
+"""Longest front matter of a Markdown file, in characters. A longer one is text."""
+FRONT_LINE = re.compile(r"(?:[\w.-]+[ \t]*[:=]|[ \t#\-\]}]|$)")
+FRONT_TITLE = re.compile(r"^title:[ \t]*(\S.*?)[ \t]*\r?$", re.MULTILINE)
+MDX_CODE = re.compile(r"\A(?:\s*(?:import|export)\b[^\n]*(?:\n|\Z))+")
 
 
 def read_html(file: CorpusFile) -> Iterator[Found]:
@@ -93,25 +120,45 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
     require_package("markdown_it", "html", f"{file.path} is Markdown, and reading it")
     from markdown_it import MarkdownIt
 
-    text, title = streams.whole_text(file.path, MAX_TEXT_FILE), ""
-    if front := FRONT_MATTER.match(text):
-        text, named = text[front.end() :], FRONT_TITLE.search(front[1])
-        title = named[2] if named else ""
-    yield document_of_html(file, MarkdownIt("commonmark").enable("table").render(text), title)
+    text, title = _without_front_matter(streams.whole_text(file.path, MAX_TEXT_FILE))
+    if file.ending == ".mdx":
+        text = MDX_CODE.sub("", text)
+    rendered = MarkdownIt("commonmark").enable("table").render(text)
+    yield document_of_html(file, _without_lonely_tags(rendered), title, is_marked=True)
 
 
-def document_of_html(file: CorpusFile, html: str, title: str) -> Found:
-    """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty."""
+def _without_front_matter(text: str) -> tuple[str, str]:
+    """The text of a Markdown file behind its front matter in YAML or TOML, and the title there; the whole text where it has none."""
+    found = FRONT_MATTER.match(text)
+    if not found or found.end(2) > LARGEST_FRONT_MATTER or not all(map(FRONT_LINE.match, found[2].splitlines())):
+        return text, ""
+    named = FRONT_TITLE.search(found[2])
+    title: object = named[1] if named else None
+    with suppress(ValueError, RecursionError, yaml.YAMLError, AttributeError):
+        title = (yaml.safe_load(found[2]) if found[1] == "---" else tomllib.loads(found[2])).get("title")
+    return text[found.end() :], _one_line(str(title)) if isinstance(title, str | int | float) else ""
+
+
+def _without_lonely_tags(html: str) -> str:
+    """Markdown's HTML, in which a name such as <object> that is no element, since it does not begin and end, is text."""
+    counts = Counter((name.lower(), end) for end, name in TAKES_ALL.findall(html))
+    return TAKES_ALL.sub(
+        lambda tag: tag[0] if counts[tag[2].lower(), ""] == counts[tag[2].lower(), "/"] else f"&lt;{tag[0][1:]}", html
+    )
+
+
+def document_of_html(file: CorpusFile, html: str, title: str, is_marked: bool = False) -> Found:
+    """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty.
+
+    is_marked: Whether all of it is content, as in Markdown.
+    """
     from selectolax.lexbor import LexborHTMLParser
 
     page = LexborHTMLParser(html)
     titles = [title, *(_one_line(each.text()) for each in page.css("head > title")[:1])]
-    content, is_marked = page.body, False
-    articles = page.css("article")
-    for each in (*page.css("main, [role=main]"), *(articles if len(articles) == 1 else ())):
-        if each.text().strip():
-            content, is_marked = each, True
-            break
+    content = page.body
+    if not is_marked and (marked := _content(page)) is not None:
+        content, is_marked = marked, True
     lines = _lines(content, is_marked) if content is not None else []
     first_heading = next((line for line, is_heading in lines if is_heading), "")
     title = next(filter(None, (*titles, first_heading)), "")
@@ -130,15 +177,31 @@ def document_of_html(file: CorpusFile, html: str, title: str) -> Found:
     )
 
 
+def _content(page: Any) -> Any:
+    """The part of a page that it says is its content: an article that is alone in `main`, or `main`, or an article that is alone."""
+    for main in page.css("main, [role=main]"):
+        if main.text().strip():
+            within = main.css("article")
+            return within[0] if len(within) == 1 and within[0].text().strip() else main
+    articles = page.css("article")
+    return articles[0] if len(articles) == 1 and articles[0].text().strip() else None
+
+
 def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
     """Return the lines of an element, and whether each is a heading. Nodes are kept on a stack, since a page may be nested deeply."""
     lines, line = list[tuple[str, bool]](), list[str]()
     numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
-    in_code = in_heading = 0
+    cells: list[int] = []  # of the rows that are open: how many cells they have
+    in_code = in_heading = in_cell = 0
 
     def end_line() -> None:
+        if in_cell:
+            line.append(" ")
+            return
         text = "".join(line)
         line.clear()
+        if not text.strip(" |\n\t"):
+            text = ""
         for each in text.split("\n") if in_code else [text]:
             if found := each.rstrip() if in_code else _one_line(each):
                 lines.append((found, in_heading > 0))
@@ -151,12 +214,15 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
             line.append(node.text(deep=False))
             continue
         if is_end:
+            in_cell -= tag in CELLS and node.css_first(OF_LINES) is None
             if tag in BLOCKS:
                 end_line()
             in_code -= tag == "pre"
             in_heading -= tag in HEADINGS
             if tag in ("ul", "ol"):
                 numbers.pop()
+            elif tag == "tr":
+                cells.pop()
             continue
         if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
             continue
@@ -165,26 +231,64 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
         in_code += tag == "pre"
         in_heading += tag in HEADINGS
         if tag in ("ul", "ol"):
-            numbers.append(1 if tag == "ol" else None)
+            numbers.append(_number(node, "start", 1) if tag == "ol" else None)
         elif tag == "li":
             number = numbers[-1] if numbers else None
-            line.append("- " if number is None else f"{number}. ")
             if number is not None:
+                number = _number(node, "value", number)
                 numbers[-1] = number + 1
-        elif tag in ("td", "th") and "".join(line).strip():
-            line.append(" | ")
+            line.append("" if in_cell else "- " if number is None else f"{number}. ")
+        elif tag == "tr":
+            cells.append(0)
+        elif tag in CELLS:
+            is_part = node.css_first(OF_LINES) is None
+            if (is_part and cells and cells[-1]) or "".join(line).strip():
+                line.append(" | ")
+            if cells:
+                cells[-1] += 1
+            in_cell += is_part
+        elif tag == "sup" and line and line[-1][-1:].isdigit() and POWER.fullmatch(node.text().strip()):
+            line.append("^")
         stack.append((node, True))
         stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
     end_line()
     return lines
 
 
+def _number(node: Any, name: str, default: int) -> int:
+    """The whole number of an attribute; `default` where there is none, or one of more than nine digits."""
+    found = re.fullmatch(r"\s*([+-]?\d{1,9})\s*", node.attributes.get(name) or "")
+    return int(found[1]) if found else default
+
+
 def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
-    if tag in NO_TEXT or "hidden" in node.attributes or node.attributes.get("aria-hidden") == "true":
+    attributes = node.attributes
+    role = (attributes.get("role") or "").lower()
+    if tag in NO_TEXT and not (tag == "button" and _is_asked(node)):
         return False
-    if not SIGNS.isdisjoint((node.attributes.get("class") or "").split()):
+    is_hidden = "hidden" in attributes and attributes["hidden"] != "until-found" and role != "tabpanel"
+    if is_hidden or attributes.get("aria-hidden") == "true" or NOT_SHOWN.search(attributes.get("style") or ""):
         return False
-    return is_marked or tag not in BOILERPLATE or (tag == "header" and node.css_first("h1") is not None)
+    if role in NO_CONTENT or not SIGNS.isdisjoint((attributes.get("class") or "").split()):
+        return False
+    if tag == "a" and node.text().strip() in SIGNS_OF_LINKS:
+        return False
+    if tag == "footer" or role == "contentinfo":
+        return node.parent is not None and node.parent.tag == "blockquote"
+    return (
+        is_marked
+        or not (tag in BOILERPLATE or role in BOILERPLATE_ROLES)
+        or (tag == "header" and node.css_first("h1") is not None)
+    )
+
+
+def _is_asked(node: Any) -> bool:
+    """Whether an element is the text of a heading or of a summary: it stands in one, at most three elements deep."""
+    for _ in range(3):
+        node = node.parent
+        if node is None or node.tag in ASKED:
+            return node is not None
+    return False
 
 
 def _one_line(text: str) -> str:

@@ -149,3 +149,11 @@ def test_without_pandoc_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(by_pandoc, "_pandoc", lambda: None)
     with pytest.raises(ResourceError, match=r"realmctl\[pandoc\]"):
         read(path)
+
+
+@pytest.mark.parametrize("kind", ["latex", "jats"])
+def test_the_abstract_is_read(tmp_path, kind):
+    text = MARKDOWN.replace("title: The handbook", "title: The handbook\nabstract: Aspirin reduces fever.")
+    path = written(tmp_path / f"a.{kind}", kind, text)
+    found = read(path, kind)
+    assert "Aspirin reduces fever." in found.text and BODY[0] in found.text

@@ -198,3 +198,88 @@ def test_a_heading_that_leaves_no_room_stays_behind(tmp_path):
 def test_documents_of_other_formats_have_neither_lines_nor_headings():
     document = Document("d", "T", "a\nb")
     assert not document.has_lines and not document.headings
+
+
+def lines_of(tmp_path, name: str, text: str) -> tuple[str, list[str]]:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    (found,) = read(path)
+    assert isinstance(found, Document)
+    return found.title, found.text.split("\n")
+
+
+@pytest.mark.parametrize(
+    "tag", ["object", "main", "template", "select", "title", "plaintext", "svg", "footer", "textarea", "SCRIPT"]
+)
+def test_a_name_in_brackets_takes_nothing_out_of_markdown(tmp_path, tag):
+    text = f"# Doc\n\nFirst paragraph.\n\nUse the <{tag}> here.\n\n## Later\n\nA later paragraph.\n"
+    title, lines = lines_of(tmp_path, "a.md", text)
+    assert title == "Doc" and lines == ["First paragraph.", f"Use the <{tag}> here.", "Later", "A later paragraph."]
+
+
+def test_an_element_of_markdown_that_begins_and_ends_is_html(tmp_path):
+    text = "# Doc\n\n<script>var x;</script>\n\nText with `<script>` in code.\n"
+    assert lines_of(tmp_path, "a.md", text) == ("Doc", ["Text with <script> in code."])
+
+
+@pytest.mark.parametrize(
+    ("front", "title"),
+    [
+        ("title: >\n  A folded\n  title\n", "A folded title"),
+        ("title: |-\n  A block\n", "A block"),
+        ("title: 'It''s a title'\n", "It's a title"),
+        ("title: Hello # comment\n", "Hello"),
+        ('title: "A: B \\"q\\""\n', 'A: B "q"'),
+        ("title: 2024\n", "2024"),
+        ("title: A: not YAML\n", "A: not YAML"),
+        *[(f"title:{nothing}\n", "Head") for nothing in (" ", "", " null", " ~", ' ""', " [1, 2]")],
+        ("tags:\n- one\n- two\n", "Head"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_front_matter_names_the_title(tmp_path, front, title, end):
+    text = f"---\n{front}---\n# Head\n\nText.\n".replace("\n", end)
+    assert lines_of(tmp_path, "a.md", text) == (title, ["Text."] if title == "Head" else ["Head", "Text."])
+
+
+def test_front_matter_of_toml_and_text_between_rules(tmp_path):
+    assert lines_of(tmp_path, "a.md", '+++\ntitle = "Getting Started"\n+++\nText.\n') == ("Getting Started", ["Text."])
+    text = "---\nThe minutes of 3 May\nPresent were Jane and Bob.\n\n---\n"
+    assert "The minutes of 3 May Present were Jane and Bob." in lines_of(tmp_path, "b.md", text)[1]
+
+
+def test_the_code_of_mdx_is_left_out(tmp_path):
+    text = (
+        "---\ntitle: Tabs\n---\nimport Tabs from '@theme/Tabs';\nexport const x = 1;\n\nWords.\n\nimport is a word.\n"
+    )
+    assert lines_of(tmp_path, "a.mdx", text) == ("Tabs", ["Words.", "import is a word."])
+
+
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        ("<ol start=5><li>a<li>b<li value=9>c<li>d</ol>", ["5. a", "6. b", "9. c", "10. d"]),
+        ("<ol start=x><li>a</ol>", ["1. a"]),
+        ("<table><tr><td><p>s</p></td><td><p>80</p><p>x</p></td></tr></table>", ["s | 80 x"]),
+        ("<table><tr><td>x<br>y<td><ul><li>one<li>two</ul></table>", ["x y | one two"]),
+        ("<table><tr><th></th><th>Linux</th><th>Mac</th></tr><tr><td> <td></table>", ["| Linux | Mac"]),
+        ("<table><tr><td>a<table><tr><td>b<td>c</table><p>d</table>", ["a", "b | c", "d"]),
+        ("<table><tr><td class=linenos><pre>1\n2</pre><td><pre>x\ny</pre></table>", ["x", "y"]),
+        ("<p>10<sup>6</sup> and 10<sup>-3</sup>, x<sup>2</sup>, 1<sup>st</sup>", ["10^6 and 10^-3, x2, 1st"]),
+        ("<h2><button>How?</button></h2><p>So. <button>Copy</button>", ["How?", "So."]),
+        ("<p>a<span style='color:red;display: none'>b</span><math>c<annotation>d</annotation></math>", ["ac"]),
+        (
+            "<div role=tabpanel hidden>yarn add</div><div hidden=until-found>b</div><div hidden>c</div>",
+            ["yarn add", "b"],
+        ),
+        ("<div role=navigation>a</div><div role=banner>b</div><div role=contentinfo>c</div><p>d", ["d"]),
+        (
+            "<main><p>contents</p><article><h3>A<a href=#a>#</a></h3><p>b<footer>Edit</footer></article></main>",
+            ["A", "b"],
+        ),
+        ("<blockquote>To be.<footer>Hamlet</footer></blockquote>", ["To be.", "Hamlet"]),
+        ("<h2>Head<span class=mw-editsection>[edit]</span></h2><p>b", ["Head", "b"]),
+    ],
+)
+def test_what_a_reader_sees_is_read(tmp_path, html, lines):
+    assert lines_of(tmp_path, "a.html", f"<!DOCTYPE html><title>T</title><body>{html}") == ("T", lines)
