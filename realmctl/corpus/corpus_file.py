@@ -44,7 +44,12 @@ class CorpusFile:
     @property
     def stem(self) -> str:
         """Its name without folders and endings."""
-        return ENDING.sub("", COMPRESSION.sub("", self.path.name))
+        return ENDING.sub("", COMPRESSION.sub("", written(self.path.name)))
+
+
+def written(name: str) -> str:
+    """The name of a file as text: bytes that are not UTF-8 become `\\x` and two digits, as in names from an old archive."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[CorpusFile]:
@@ -63,7 +68,7 @@ def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[Corpus
         top = os.path.commonpath([file.parent for file in files])
         names = [file.relative_to(top).as_posix() for file in files]
     return [
-        CorpusFile(file, settings, name, in_folder=file != path)
+        CorpusFile(file, settings, written(name), in_folder=file != path)
         for name, (path, file) in zip(names, named, strict=True)
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from realmctl.corpus.corpus_file import CorpusFile, corpus_files
+from realmctl.corpus.corpus_file import CorpusFile, corpus_files, written
 from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
 from realmctl.corpus.formats.detect import Format, format_of
 from realmctl.corpus.settings import CorpusSettings
@@ -186,5 +186,5 @@ def _why_unreadable(file: CorpusFile) -> str:
         for _ in format_of(file).read(file):
             pass
     except InputError as error:
-        return f"the file cannot be read: {error}"
+        return f"the file cannot be read: {written(str(error))}"
     return ""

@@ -14,6 +14,8 @@ from realmctl.forecast.sizes import Text
 
 SIMULATED_STEPS = 20_000
 """Steps that the simulation takes. A longer run is like these many times over."""
+PERIOD_OF_AUTO = 500
+"""Steps between two refreshes that stand for `--refresh-every auto`, which follows the drift: about as many as in the REALM paper (section 3.3)."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ def forecast(
         seconds = machines.seconds(stage.name, cost)
         if seconds is not None:
             seconds += network / machines.used_by(cost) / NETWORK_BYTES_PER_SECOND
+            if minutes := stage.settings.get("minutes"):
+                seconds = min(seconds, 60.0 * minutes)
         devices = machines.used_by(cost)
         if seconds is not None and cost.refreshed and stage.settings["refresh"] != "never":
             alone = machines.refresh_seconds(cost.refreshed.flops)
@@ -94,7 +98,7 @@ def forecast(
                     enough = devices_for_age(target_age, _refreshing(stage, seconds, alone, build, machines, 1))
                 seconds = found.seconds * (cost.steps / run.steps)
                 devices += machines.refresh_devices
-                network += cost.refreshed.nbytes * machines.devices * (cost.steps // stage.settings["refresh_every"])
+                network += cost.refreshed.nbytes * machines.devices * (cost.steps // _period(stage.settings))
         memory, micro = _memory(cost, machines)
         flops = cost.work if cost.kind in ("train", "embed") else 0.0
         hours = devices * (seconds or 0.0) / 3600
@@ -107,7 +111,7 @@ def _refreshing(
 ) -> Refreshing:
     """What to simulate for `pretrain`, at most SIMULATED_STEPS steps."""
     settings: Mapping[str, Any] = stage.settings
-    every = settings["refresh_every"]
+    every = _period(settings)
     own = refresh_devices or machines.refresh_devices
     return Refreshing(
         steps=min(settings["steps"], max(SIMULATED_STEPS, 40 * every)),
@@ -115,10 +119,23 @@ def _refreshing(
         every=every,
         embed_seconds=alone / (own or machines.devices),
         build_seconds=build,
-        max_age=(settings.get("max_index_age") or 3 * every) if settings["refresh"] == "background" else None,
+        max_age=_max_age(settings),
         shared=not own,
         inline=settings["refresh"] == "inline",
     )
+
+
+def _period(settings: Mapping[str, Any]) -> int:
+    """Steps between two refreshes; with `auto` the number that stands for it."""
+    return PERIOD_OF_AUTO if settings["refresh_every"] == "auto" else int(settings["refresh_every"])
+
+
+def _max_age(settings: Mapping[str, Any]) -> int | None:
+    """The age of the index at which training waits; None where it never does."""
+    if settings["refresh"] != "background":
+        return None
+    default = None if settings["refresh_every"] == "auto" else 3 * _period(settings)
+    return settings.get("max_index_age") or default
 
 
 def _network_bytes(cost: Cost, machines: Machines) -> float:

@@ -40,8 +40,9 @@ class Row(NamedTuple):
 
 
 def first_of(fields: Mapping[str, object], names: Iterable[str]) -> Any:
-    """Return the value under the first of these names that has one, or None."""
-    return next((fields[name] for name in names if fields.get(name) is not None), None)
+    """Return the value under the first of these names that has one, or else an empty one, or None."""
+    given = [fields[name] for name in names if fields.get(name) is not None]
+    return next((value for value in given if value not in ("", [], {})), given[0] if given else None)
 
 
 def text_rows(path: Path, skip: int = 0) -> Iterator[tuple[str, str]]:

@@ -25,8 +25,9 @@ from realmctl.log import say, warn
 from realmctl.questions.regexes import is_usable, looks_like_regex
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
-ANSWER_FIELDS = ("answer", "answers", "golden_answers")
-TABLE_ANSWER_FIELDS = ("possible_answers", *ANSWER_FIELDS)
+ANSWER_FIELDS = ("possible_answers", "answer", "answers", "golden_answers")
+WRITTEN_LIST = re.compile(r"""\s*\[\s*(?:(["']).*\1)?\s*\]\s*""", re.DOTALL)
+"""A list of texts that is written as a text (PopQA)."""
 ID_FIELDS = ("id", "_id", "qid", "query_id", "query-id", "question_id", "questionid", "example_id")
 """Names of the field or column of an id, in any case: of questions, queries and judged queries alike."""
 COLUMNS = {name.lower(): name for name in QUESTION_FIELDS}
@@ -186,7 +187,7 @@ def _columnar(path: Path, answer_field: str | None) -> Iterator[Row]:
 
 def _answer_column(names: list[str], answer_field: str | None) -> str | None:
     """Return the column that holds the answers; None if there is none."""
-    wanted = (answer_field.lower(),) if answer_field else TABLE_ANSWER_FIELDS
+    wanted = (answer_field.lower(),) if answer_field else ANSWER_FIELDS
     return next((name for name in wanted if name in names), None)
 
 
@@ -197,16 +198,21 @@ def _named_columns(path: Path, answer_field: str | None) -> Iterator[Placed]:
     if field is None:
         raise InputError(
             f"{path}:1: the header names {', '.join(names)}, and none of them holds answers "
-            f"({', '.join(TABLE_ANSWER_FIELDS)}). Name the column of answers, or write the questions as JSON lines."
+            f"({', '.join(ANSWER_FIELDS)}). Name the column of answers, or write the questions as JSON lines."
         )
     for row in rows:
         known = {COLUMNS.get(name, name): value for name, value in row.fields.items()}
         if (cell := row.fields[field]).lstrip().startswith("["):
-            try:
-                known[field] = json.loads(cell)
-            except (ValueError, RecursionError):
-                known[field] = _literal(cell, row.where)
+            known[field] = _written_list(cell, row.where)
         yield row.where, _question(row._replace(fields=known), field)
+
+
+def _written_list(text: str, where: str) -> Any:
+    """Parse a list as JSON or Python writes it."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _literal(text, where)
 
 
 def _literal(cell: str, where: str) -> Any:
@@ -261,7 +267,10 @@ def _question(row: Row, answer_field: str | None) -> Question:
     elif answer_field is None and isinstance(outputs := fields.get("output"), list):
         answers, provenance = _from_kilt(outputs, where)
     else:
-        answers = _texts(first_of(fields, (answer_field,) if answer_field else ANSWER_FIELDS), where, answer_field)
+        given = first_of(fields, (answer_field,) if answer_field else ANSWER_FIELDS)
+        if isinstance(given, str) and WRITTEN_LIST.fullmatch(given):
+            given = _written_list(given, where)
+        answers = _texts(given, where, answer_field)
     return Question(identity_of(fields, where), question, answers, fields.get("is_regex") is True, provenance)
 
 

@@ -139,14 +139,19 @@ class _Places:
     def split(
         self, relevant: set[str], found: Mapping[str, float], settings: MiningSettings
     ) -> tuple[list[Passage], list[Passage]]:
-        """Return positive passages, one of each relevant block or document, and candidates for negatives, both best first."""
+        """Return positive passages, one of each relevant block or document, and candidates for negatives, both best first.
+
+        A copy of a relevant block is no negative.
+        """
         good: dict[str, Passage] = {}
         others = []
+        uid = self.corpus.uid
+        copies = {int(uid[row]) for name, row in self.rows.items() if {name, self.documents[name]} & relevant}
         for rank, (name, score) in enumerate(sorted(found.items(), key=lambda item: -item[1]), start=1):
             one = Passage(self.rows[name], rank, score)
             if judged := {name, self.documents[name]} & relevant:
                 good.setdefault(min(judged), one)
-            elif settings.first_rank <= rank <= settings.last_rank:
+            elif settings.first_rank <= rank <= settings.last_rank and int(uid[one.row]) not in copies:
                 others.append(one)
         for name in sorted(relevant - good.keys()):
             if name in self.first:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
@@ -26,6 +27,8 @@ from realmctl.inputs import streams
 from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
 
 HEAD_BYTES = 2**16
+FIRST_OBJECT_BYTES = 2**24
+"""What is read of a file whose first JSON object is longer than `HEAD_BYTES`: its fields say what the file is."""
 TABLE_ROWS = 50
 HTML_ROOTS = pages.BLOCKS | {
     "html",
@@ -134,7 +137,7 @@ def _detected(file: CorpusFile) -> Format:
     if root := ROOT.match(start):
         return _tagged_format(file, root[1].decode())
     if start[:1] == b"{":
-        return FORMATS["json-lines"] if named else _json_format(start)
+        return FORMATS["json-lines"] if named else _json_format(file.path, start)
     if start[:1] == b"[" and _begins_json_list(start):
         raise InputError(
             f"{file.path} is one JSON array, but a corpus has one JSON object a line. Convert it, for instance "
@@ -170,13 +173,17 @@ def _begins_json_list(start: bytes) -> bool:
     return re.match(rb'\[\s*(?:[\]\[{"]|-?\d+(?:\.\d+)?\s*,|true\b|false\b|null\b)', start) is not None
 
 
-def _json_format(start: bytes) -> Format:
-    line = start.partition(b"\n")[0]
+def _json_format(path: Path, start: bytes) -> Format:
+    line, newline, _ = start.partition(b"\n")
+    if not newline and len(start) > HEAD_BYTES // 2:  # the first object is longer than what was read
+        line = streams.head(path, FIRST_OBJECT_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
     try:
         first = json.loads(line)
     except (ValueError, RecursionError):
         return FORMATS["squad" if b'"data"' in start and b'"paragraphs"' in start else "json-lines"]
-    if isinstance(first.get("data"), list):
+    if isinstance(data := first.get("data"), list) and all(
+        isinstance(each, dict) and "paragraphs" in each for each in data[:1]
+    ):
         return FORMATS["squad"]
     if kilt.is_kilt(first):
         return FORMATS["kilt"]

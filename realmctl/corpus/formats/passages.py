@@ -22,9 +22,9 @@ from realmctl.inputs.rows import text_rows, unquoted
 
 MAX_JSON_FILE = 2**28
 DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.IGNORECASE | re.DOTALL)
-TITLE = re.compile(r"<(?:TITLE|HEADLINE|HL)>(.*?)</(?:TITLE|HEADLINE|HL)>", re.IGNORECASE | re.DOTALL)
+TITLE = re.compile(r"<(?:TITLE|HEADLINE|HEAD|HL)>(.*?)</(?:TITLE|HEADLINE|HEAD|HL)>", re.IGNORECASE | re.DOTALL)
 TEXT = re.compile(r"<(?:TEXT|LEADPARA|BODY)>(.*?)</(?:TEXT|LEADPARA|BODY)>", re.IGNORECASE | re.DOTALL)
-TAG = re.compile(r"<[^<>]*>")
+TAG = re.compile(r"<[/!?A-Za-z][^<>]*>")
 
 
 def read_dpr(file: CorpusFile) -> Iterator[Document]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +17,7 @@ from typing import TextIO
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
-from realmctl.log import progress
+from realmctl.log import progress, warn
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question, read_questions
 from realmctl.questions.ranking.judged import judged_questions
@@ -90,6 +90,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     searches = not isinstance(system, QaModel) or system.answerer.searcher is not None
     scorers = fitting_scorers(questions, settings.scorer) if qa else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
+    tested: Counter[str] = Counter()
     overlaps: list[float] = []
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
 
@@ -104,7 +105,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
                 contexts = _contexts(question, found.hits)
                 entry = Entry(question=question.question, answers=list(question.answers), ctxs=contexts)
                 retrieved.write(("[\n" if number == 0 else ",\n") + json.dumps(entry, ensure_ascii=False))
-                _count_recall(question, contexts, hits, counts)
+                _count_recall(question, contexts, hits, counts, tested)
             if qa and predictions and evidence and disagreements:
                 prediction = found.answers[0].text if found.answers else ""
                 predicted = Prediction(question=question.question, prediction=prediction)
@@ -119,7 +120,8 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
             bar.advance()
         if retrieved:
             retrieved.write("\n]\n" if questions else "[]\n")
-    scores = _scores(counts, len(questions), scorers, overlaps)
+    scores = _scores(counts, tested, len(questions), scorers, overlaps)
+    _tell_unknown(scores, questions)
     if isinstance(system, ReadingModel):
         cut, read = system.reader.cut_share()
         scores["cut_blocks"] = round(cut / max(1, read), 6)
@@ -206,15 +208,31 @@ def _contexts(question: Question, hits: Sequence[Hit]) -> list[Context]:
     return contexts
 
 
-def _count_recall(question: Question, contexts: Sequence[Context], hits: int, counts: Counter[str]) -> None:
-    tests = {"has_provenance": "provenance_recall"}
-    if question.answers:
-        tests = {"has_answer": "recall", "has_answer_substring": "substring_recall", **tests}
+def _count_recall(
+    question: Question, contexts: Sequence[Context], hits: int, counts: Counter[str], tested: Counter[str]
+) -> None:
+    """Count the question where a test can be made of it, and where a hit passes."""
+    tests = {
+        "has_answer": "recall" if question.answers else "",
+        "has_answer_substring": "substring_recall" if question.answers and not question.is_regex else "",
+        "has_provenance": "provenance_recall" if question.provenance else "",
+    }
     for depth in (depth for depth in DEPTHS if depth <= hits):
         for test, name in tests.items():
-            found = [context.get(test) for context in contexts[:depth] if test in context]
-            if found:
-                counts[f"{name}@{depth}"] += any(found)
+            if name:
+                counts[f"{name}@{depth}"] += any(context.get(test) for context in contexts[:depth])
+                tested[f"{name}@{depth}"] += 1
+
+
+def _tell_unknown(scores: Mapping[str, object], questions: Sequence[Question]) -> None:
+    """Warn where no document that the questions name was found at any depth, which is mostly a matter of ids."""
+    shares = [share for name, share in scores.items() if name.startswith("provenance_recall@")]
+    if shares and not any(shares):
+        named = next(name for question in questions for name in question.provenance)
+        warn(
+            f"No question finds a document that it names, such as {named!r}. If the documents have other ids in the blocks, name the field of "
+            "these with chunk --id-field, or correct the judgements."
+        )
 
 
 def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
@@ -226,10 +244,12 @@ def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
 
 
 def _scores(
-    counts: Counter[str], questions: int, scorers: Sequence[Scorer], overlaps: Sequence[float]
+    counts: Counter[str], tested: Counter[str], questions: int, scorers: Sequence[Scorer], overlaps: Sequence[float]
 ) -> dict[str, object]:
     shares = {
-        name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")
+        name: round(count / tested.get(name, questions), 6)
+        for name, count in counts.items()
+        if "@" in name or name.startswith("em_")
     }
     troubles = {name: count for name, count in counts.items() if name not in shares}
     headline: dict[str, object] = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}

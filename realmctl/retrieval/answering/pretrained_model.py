@@ -26,9 +26,11 @@ from realmctl.models.precision import autocast, check_precision
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
+from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
-from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
+from realmctl.retrieval.search.candidates import ABSENT, NULL, titles_and_bodies
+from realmctl.retrieval.search.candidates import candidates as distinct_candidates
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.text_search import TextSearch, require_texts
 from realmctl.tokens.frame import AROUND_ONE
@@ -194,7 +196,7 @@ class PretrainedModel(TextSearch):
         return CandidateFilling(None, NULL_TITLE, share, self._best(probability_MV))
 
     def _candidates(self, sentence: str, candidates: int) -> tuple[TokenIds, NDArray[np.int64]]:
-        """The wordpieces of a sentence, and the rows of the documents to read, the null document first.
+        """The wordpieces of a sentence, and the rows of the documents to read, the null document first, and no copies.
 
         Raises ConfigError for a sentence that cannot be filled.
         """
@@ -214,7 +216,9 @@ class PretrainedModel(TextSearch):
             raise ConfigError(
                 f"The sentence has {len(tokens)} wordpieces, and its input with a block has room for {room}. Use a shorter one."
             )
-        return tokens, np.concatenate([[NULL], self.dense.nearest([tokens], candidates - 1)[1][0]])
+        query_1D = embed_questions(self.dense.retriever, self.dense.collator, [tokens], precision=self.dense.precision)
+        rows_N = distinct_candidates(self.dense.index, query_1D, None, self.dense.corpus.uid, candidates)[0]
+        return tokens, rows_N[rows_N != ABSENT]
 
     def _prior(self, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]) -> Tensor:
         """p(z|x) with vectors computed now, not the index's; the null document first, float32 [N]."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
+import regex
 import torch
 from torch import Tensor
 
@@ -145,8 +146,14 @@ class ReadingModel(Answering):
         require_finite_scores(log_prob_KM, "the language model")
         score = float((log_weight_K[:, None] + log_prob_KM).logsumexp(0).mean())
         if self.options.reading == "together":
-            best = next((hit for hit in hits if text.casefold() in hit.block.text.casefold()), next(iter(hits), None))
+            best = next((hit for hit in hits if _place(text, hit.block.text)), next(iter(hits), None))
         else:
             best = hits[int((log_weight_K + log_prob_KM.sum(1)).argmax())] if hits else None
-        place = best.block.text.casefold().find(text.casefold()) if best else -1
-        return Answer(text, score, best, *((place, place + len(text)) if place >= 0 else (None, None)))
+        place = _place(text, best.block.text) if best else None
+        return Answer(text, score, best, *(place or (None, None)))
+
+
+def _place(answer: str, text: str) -> tuple[int, int] | None:
+    """Where an answer first stands in a text, in characters, whatever its case: "strasse" stands in "Straße" too."""
+    found = regex.search(regex.escape(answer), text, regex.IGNORECASE | regex.FULLCASE) if answer else None
+    return found.span() if found else None
