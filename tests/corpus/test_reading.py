@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from realmctl.artifacts.hashing import digest_source
+from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.formats.detect import format_of
@@ -17,6 +18,7 @@ from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.errors import InputError
 from realmctl.pipeline.sources import localise
+from stages.chunk import Chunk
 
 
 def read(*paths, keep_lists=False):
@@ -340,3 +342,49 @@ def test_a_dry_run_says_format_documents_and_the_first_titles(realmctl, tmp_path
     code, out, err = realmctl("chunk", path, "--dry-run")
     assert code == 0 and all(text in out for text in found.values()), err
     assert json.loads(realmctl("chunk", path, "--dry-run", "--json")[1])["found"] == found
+
+
+def test_a_name_that_is_not_utf_8_is_written_and_a_bad_file_of_that_name_is_set_aside(tmp_path):
+    folder = os.fsencode(tmp_path / "docs")
+    os.mkdir(folder)
+    for name, text in (
+        (b"caf\xe9.txt", b"Some text.\n"),
+        (b"bad\xe9.pdf", b"%PDF-1.4 x"),
+        (b"a.txt", b"Other text.\n"),
+    ):
+        with open(folder + b"/" + name, "wb") as file:
+            file.write(text)
+    blocks = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:100", bad_files="skip", workers=1).make(
+        tmp_path / "out"
+    )
+    assert [block.document for block in Corpus(blocks)] == ["a.txt", "caf\\xe9.txt"]
+    assert blocks.metrics["bad_files"] == 1
+
+
+TREC = """<DOC> <DOCNO>FT1</DOCNO>
+<HEAD>On a &lt; b</HEAD>
+<TEXT>a < b and c > d. Body one.</TEXT></DOC>
+<DOC>
+<DOCNO>FT2</DOCNO><TEXT>
+Body <b>two</b>.
+</TEXT>
+</DOC>
+"""
+
+
+def test_trec_documents_end_where_their_tag_stands(tmp_path):
+    (tmp_path / "a.trec").write_text(TREC)
+    one, two = read(tmp_path / "a.trec")
+    assert (one.id, one.title, one.text) == ("FT1", "On a < b", "a < b and c > d. Body one.")
+    assert (two.id, " ".join(two.text.split())) == ("FT2", "Body two .")
+
+
+def test_a_trec_document_without_an_end_does_not_take_the_next(tmp_path):
+    (tmp_path / "a.trec").write_text(TREC.replace("</TEXT></DOC>", "</TEXT></DOC> x"))
+    with pytest.raises(InputError, match="</DOC>"):
+        read(tmp_path / "a.trec")
+
+
+def test_an_empty_field_gives_way_to_one_with_text(tmp_path):
+    (found,) = read(jsonl(tmp_path / "a.jsonl", {"id": "1", "text": "", "body": "The real body."}))
+    assert found.text == "The real body."

@@ -1,5 +1,7 @@
 """Rows of a forecast against sums by hand, and the paper's run on the devices of the table."""
 
+from dataclasses import replace
+
 import pytest
 
 from realmctl.errors import ConfigError
@@ -95,3 +97,22 @@ def test_a_measured_rate_comes_before_that_of_its_kind():
 def test_a_device_that_the_table_lacks_is_refused():
     with pytest.raises(ConfigError, match="abacus"):
         device_named("abacus")
+
+
+def test_a_stage_takes_no_longer_than_its_minutes():
+    machines = named_devices(DEVICES["a100-80gb"], 8, 16)
+    assert row(planned(machines), "retriever").seconds > 60
+    chain = tuple(
+        replace(stage, settings={**stage.settings, "minutes": 0.5})
+        for stage in paper_chain(own_stages(), "scratch:base")
+    )
+    found = forecast(chain, {"blocks": text_of_blocks(PAPER_BLOCKS, 288)}, machines, base)
+    assert row(found, "retriever").seconds == 30
+
+
+@pytest.mark.parametrize("refresh", ["background", "inline"])
+def test_refreshes_by_drift_are_planned_as_the_papers(refresh):
+    machines = named_devices(DEVICES["h100"], 64, 16)
+    auto, paper = (planned(machines, refresh=refresh, refresh_every=every) for every in ("auto", 500))
+    assert row(auto, "model").network_bytes == row(paper, "model").network_bytes
+    assert auto.refresh_seconds == paper.refresh_seconds

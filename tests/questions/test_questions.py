@@ -337,3 +337,17 @@ def test_patterns_that_cannot_be_used_are_said(tmp_path, capsys):
         assert (f"{odd} of {len(patterns)} answers" in capsys.readouterr().err) == bool(odd)
         read_questions(path, is_regex=False)
         assert "answers are no" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("written", ['["one", "two"]', "['one', 'two']", ' [ "one", "two" ]\n'])
+@pytest.mark.parametrize("field", ["possible_answers", "answers"])
+def test_a_list_that_is_written_as_text_is_a_list(write, written, field):
+    path = write(json.dumps({"question": "who?", field: written}) + "\n")
+    assert read_questions(path)[0].answers == ("one", "two")
+
+
+def test_a_text_in_brackets_is_a_text(write):
+    path = write(
+        '{"question": "who?", "answer": "[citation needed]"}\n{"question": "which?", "answer": "", "answers": ["x"]}\n'
+    )
+    assert [question.answers for question in read_questions(path)] == [("[citation needed]",), ("x",)]

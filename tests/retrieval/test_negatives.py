@@ -19,6 +19,7 @@ from realmctl.questions.ranking.trec import read_run, trec_name
 from realmctl.tokens.tokenizer import Tokenizer
 from stages.mine_negatives import MineNegatives
 from stages.rank import Rank
+from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
 
 
@@ -174,3 +175,15 @@ def test_what_is_refused(chain: Chain, ranking, judged, tmp_path):
         MineNegatives(ranking=ranking, first_rank=9, last_rank=8, **inputs).make(tmp_path / "n")
     with pytest.raises(InputError):
         MineNegatives(ranking=ranking, margin=1e5, **inputs).make(tmp_path / "n")
+
+
+def test_a_copy_of_a_relevant_block_is_no_negative(tmp_path):
+    bodies = [f"Passage {n} tells of town {n}." for n in range(6)]
+    blocks = make_blocks(tmp_path / "blocks", {"T": [[body] for body in bodies + bodies[:1]]})
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels"
+    queries.write_text(json.dumps({"id": "q", "question": "town 0 passage 0"}) + "\n")
+    qrels.write_text("q 0 0-0 1\n")
+    ranking = Rank(queries=queries, blocks=blocks, method="bm25", top=7).make(tmp_path / "ranking")
+    [record] = records(MineNegatives(ranking=ranking, blocks=blocks, qrels=qrels, negatives=7).make(tmp_path / "mined"))
+    assert record["positive_passages"][0]["text"] == bodies[0]
+    assert bodies[0] not in [passage["text"] for passage in record["negative_passages"]]

@@ -334,3 +334,23 @@ def test_pages_of_the_web_are_not_taken_for_those_of_wikiextractor(tmp_path, url
     record = {"id": "1", "url": url, "title": "List of tags", "text": "List of tags\nUse &amp;lt; and <a href='x'>."}
     (found,) = read(written(tmp_path, json.dumps(record) + "\n"))
     assert (found.title, found.text) == (record["title"], record["text"])
+
+
+def test_a_long_first_object_is_read_to_its_end(tmp_path):
+    """KILT and WikiExtractor are told by the fields of their first object, whose text may be long."""
+    page = {
+        "wikipedia_id": "1",
+        "wikipedia_title": "T",
+        "text": ["T\n", "Long. " * 20_000],
+        "anchors": [],
+        "categories": "",
+    }
+    article = {"id": "1", "url": "https://x?curid=1", "title": "T", "text": "\u0416 " * 20_000}
+    for name, record in (("kilt", page), ("wikiextractor", article)):
+        (tmp_path / name).write_text(json.dumps(record) + "\n")
+        assert format_of(corpus_file(tmp_path / name)) is FORMATS[name]
+
+
+def test_a_row_with_a_list_named_data_is_no_squad(tmp_path):
+    (tmp_path / "a").write_text('{"id": "1", "text": "Row one.", "data": [1, 2]}\n')
+    assert [found.text for found in read(tmp_path / "a")] == ["Row one."]

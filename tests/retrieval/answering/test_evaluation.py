@@ -196,3 +196,34 @@ def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain,
         tmp_path / "scores"
     )
     assert made.metrics["provenance_recall@1"] == 0.5
+
+
+def test_each_share_is_of_the_questions_that_ask_for_it(qa_model, chain, tmp_path, capsys):
+    """Half of the questions name a document, and half of the answers are regular expressions, of which no text is looked for."""
+    searcher = QaModel.open(qa_model, blocks=chain.blocks).answerer.searcher
+    questions = [question.question for question in read_questions(chain.questions)]
+    best = [searcher.corpus.block(hits[0].row) for hits in searcher.search(searcher.tokens(questions), 1)]
+
+    def measured(name: str, named: bool) -> dict:
+        records = [
+            {"question": text, "answer": block.title, "is_regex": n % 2 == 1}
+            if n % 4
+            else {
+                "input": text,
+                "output": [{"answer": block.title, "provenance": [{"wikipedia_id": block.document if named else "x"}]}],
+            }
+            for n, (text, block) in enumerate(zip(questions, best, strict=True))
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+        made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=tmp_path / name, hits=1).make(
+            tmp_path / "scores"
+        )
+        return made.metrics
+
+    found = measured("named", True)
+    assert found["provenance_recall@1"] == 1.0
+    plain = [block.title in block.text for n, block in enumerate(best) if n % 2 == 0]
+    assert found["substring_recall@1"] == round(sum(plain) / len(plain), 6)
+    assert "ids" not in capsys.readouterr().err
+    assert measured("unnamed", False)["provenance_recall@1"] == 0
+    assert "'x'" in capsys.readouterr().err

@@ -138,6 +138,16 @@ def test_only_blanks_are_special(loaded):
     assert len(loaded.fill_mask("The [SEP] of [MASK] is [CLS].", 3).with_retrieval) == 1
 
 
+def test_copies_of_a_block_are_read_once(model, monkeypatch):
+    """All blocks but the last are given one uid, as copies have."""
+    loaded = realmctl.load_model(model, precision="fp32", device="cpu")
+    uid = np.array(loaded.dense.corpus.uid)
+    uid[:-1] = uid[0]
+    monkeypatch.setattr(loaded.dense.corpus, "uid", uid)
+    rows = [found.row for found in loaded.fill_mask(SENTENCE, candidates=5).candidates]
+    assert len(rows) == 3 and rows[0] is None and len(uid) - 1 in rows
+
+
 def test_precision_governs_the_arithmetic(model):
     """bfloat16 keeps three digits, float32 seven."""
     exact, rounded = (realmctl.load_model(model, precision=name).fill_mask(SENTENCE) for name in ("fp32", "bf16"))

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from realmctl.corpus.blocks import Block
+from realmctl.retrieval.answering import reading_model
 from realmctl.retrieval.answering.reading_model import ReadingModel, ReadingOptions
 from realmctl.retrieval.search.opening import load_search
 from realmctl.retrieval.search.searcher import Hit
@@ -151,3 +152,10 @@ def test_ask_refuses_what_is_no_language_model(chain, tmp_path, realmctl):
     command = ("ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")
     code, _, err = realmctl(*command)
     assert code == 3 and str(tmp_path / "empty") in err and len(err.strip().splitlines()) <= 2
+
+
+def test_the_place_of_an_answer_is_one_in_the_text_as_it_is_written():
+    text = "Die Großstädte hießen früher anders; die größte STRASSE führt nach Berlin. \u0130zmir"
+    for answer, written in (("Berlin", "Berlin"), ("BERLIN", "Berlin"), ("straße", "STRASSE"), ("grosstädte", None)):
+        place = reading_model._place(answer, text)
+        assert (place and text[slice(*place)]) == written
