@@ -345,15 +345,9 @@ def test_a_dry_run_says_format_documents_and_the_first_titles(realmctl, tmp_path
 
 
 def test_a_name_that_is_not_utf_8_is_written_and_a_bad_file_of_that_name_is_set_aside(tmp_path):
-    folder = os.fsencode(tmp_path / "docs")
-    os.mkdir(folder)
-    for name, text in (
-        (b"caf\xe9.txt", b"Some text.\n"),
-        (b"bad\xe9.pdf", b"%PDF-1.4 x"),
-        (b"a.txt", b"Other text.\n"),
-    ):
-        with open(folder + b"/" + name, "wb") as file:
-            file.write(text)
+    (tmp_path / "docs").mkdir()
+    for name, text in ((b"caf\xe9.txt", "Some text.\n"), (b"bad\xe9.pdf", "%PDF-1.4 x"), (b"a.txt", "Other text.\n")):
+        (tmp_path / "docs" / os.fsdecode(name)).write_text(text)
     blocks = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:100", bad_files="skip", workers=1).make(
         tmp_path / "out"
     )
