@@ -59,6 +59,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "inputs.streams.MAX_STEP_BYTES": ("bytes", "what one step decompresses"),
         "inputs.streams.ZSTD_MAX_WINDOW": ("bytes", "the window of a zstd stream"),
         "inputs.streams.MAX_LINE_BYTES": ("bytes", "a line"),
+        "corpus.formats.pages.LARGEST_FRONT_MATTER": (
+            "characters",
+            "the front matter of a Markdown file; a longer one is text",
+        ),
         "corpus.formats.passages.MAX_JSON_FILE": ("bytes", "a JSON file that is read whole"),
         "corpus.formats.tagged.MAX_TEXT_FILE": ("bytes", "a plain text that is one document"),
         "corpus.formats.pdf.MAX_PDF_BYTES": ("bytes", "a PDF"),

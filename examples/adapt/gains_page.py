@@ -44,7 +44,7 @@ KEY = (
     "- **ICT**, the inverse cloze task, trains a sentence to find the block that it was taken from (`ict-init`). "
     "**Crops** are two random pieces of a block, as in Contriever (`--pairs crops`).",
     "- **+ KL**: a second loss keeps the similarities of the encoder as published (`--distill-start 2`).",
-    "- **Kept if shown**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles must show one too where the documents have them, and so must the reworded ones: the third that shares the fewest words with its block.",
+    "- **Kept only on a measured gain**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles must show one too where the documents have them, and so must the reworded ones: the third that shares the fewest words with its block.",
 )
 
 PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3}
@@ -55,7 +55,7 @@ def overview(results: Results) -> list[str]:
     """A row for each arm and search: its gain over the encoder on each set, bold where it is shown; mean and worst over all sets."""
     places = ordered(results)
     lines = [
-        f"| retriever | search | {' | '.join(map(named, places))} | mean | worst | seeds |",
+        f"| retriever | search | {' | '.join(map(named, places))} | mean | worst | seeds, at least |",
         f"|---|---|{'--:|' * (len(places) + 3)}",
     ]
     rows = dict.fromkeys(row for place in places for row in results.rows(place) if row != ("encoder", "dense"))
@@ -80,8 +80,9 @@ def sentence(results: Results, row: Row) -> str:
     lost = {name: gain for name, gain in gains.items() if gain.high < 0}
     best = max(won, key=lambda name: won[name].mean, default="")
     worst = min(lost, key=lambda name: lost[name].mean, default="")
-    seeds = min(gain.seeds for gain in gains.values())
-    random = "" if row[0] == "encoder" else f"; {seeds} seed{'s' * (seeds > 1)}"
+    seeds = sorted({gain.seeds for gain in gains.values()})
+    counted = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    random = "" if row[0] == "encoder" else f"; {counted} seed{'s' * (seeds[-1] > 1)}"
     said = f"a gain on {len(won)} of {len(gains)} sets" + (f" (up to {won[best].mean:+.3f}, {best})" if won else "")
     return (
         said
@@ -299,7 +300,7 @@ def page(results: Results, plots: str) -> str:
         "",
         "## What holds",
         "",
-        "By how much nDCG@10 rises over that of the encoder as published, in dense search:",
+        "nDCG@10 minus that of the published encoder used alone:",
         "",
         *summary(results),
         "",
@@ -312,7 +313,7 @@ def page(results: Results, plots: str) -> str:
         f"- **Encoder as published**: {', '.join(sorted({place[0] for place in results.places}))}.",
         *KEY,
         "",
-        "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0. A dash: not measured, or not possible: Spider and coCondenser "
+        "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0. A dash: not measured. Spider and coCondenser "
         "draw from several passages of a document, and MLQuestions has single ones.",
         "",
         *overview(results),
@@ -342,7 +343,7 @@ def page(results: Results, plots: str) -> str:
         parts += [
             "## What cloze recall told",
             "",
-            "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and titles for theirs: all that their block does not contain. "
+            "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and so do all titles that their block does not contain. "
             "A run is one training with one set of questions, and one point: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
             "Runs that cloze recall itself chose are left out. Runs of one arm on one set differ in their seed alone, so a correlation says less than their number suggests.",
             "",
@@ -381,7 +382,7 @@ def targets_page(results: Results) -> str:
             "below -0.005, mean at least +0.05; on QED and the SQuAD-style articles not below -0.01. A row without all four sets is open. "
             "[The measurements](adapt.md).",
             "",
-            "| retriever | search | sets measured | seeds | gains shown | worst | mean | worst elsewhere |",
+            "| retriever | search | sets measured | seeds, at least | gains shown | worst | mean | worst elsewhere |",
             "|---|---|--:|--:|--:|--:|--:|--:|",
             *(line for row in rows for line in targets(results, row)),
             "",

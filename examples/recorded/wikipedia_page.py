@@ -90,8 +90,8 @@ Recall before fine-tuning, all questions together, with 95 % intervals over seed
 
 ## Recall before fine-tuning
 
-Recall@5: the share of questions with an answer in one of the five best blocks. Only questions count whose answer is among BM25's first hundred blocks. Minutes are of one
-core, for what is the arm's own: its training, its embeddings and its index; a dash: several trainings shared a GPU, and theirs were not kept.
+Recall@5: the share of questions with an answer in one of the five best blocks. Questions whose answer is in none
+of BM25's first 100 blocks are left out.
 
 {recall}
 {unmeasured}
@@ -113,13 +113,12 @@ def page(ledger: Ledger, beside: str, notes: str = "") -> str:
     ledger = with_all_questions(ledger)
     outputs = [f"{arm}.{name}" for arm in ("ict", "orqa", "realm") for name in QUESTIONS]
     recall = [
-        [label, *(cell(ledger, f"{arm}.{name}", "recall@5") for name in QUESTIONS), _minutes(ledger, arm)]
-        for arm, label in ARMS.items()
+        [label, *(cell(ledger, f"{arm}.{name}", "recall@5") for name in QUESTIONS)] for arm, label in ARMS.items()
     ]
     missing = "; ".join(row[0] for row in recall if row not in _measured(recall))
     return PAGE.format(
         summary=_what_holds(ledger),
-        recall=table(["", *QUESTIONS.values(), "minutes"], _measured(recall)),
+        recall=table(["", *QUESTIONS.values()], _measured(recall)),
         unmeasured=f"\nNot measured yet: {missing}.\n" if missing else "",
         together=_together(ledger),
         sections=_claims(ledger) + _utility(ledger) + _weaker(ledger),
@@ -256,18 +255,6 @@ def _what_holds(ledger: Ledger) -> str:
         f"- Of {len(CLAIMS)} claims that were written before their runs {counted} ([claims](#every-claim-and-its-rule))."
     )
     return "\n".join(lines)
-
-
-def _minutes(ledger: Ledger, arm: str) -> str:
-    """Minutes of the arm's own training; a dash where they were not kept for every seed."""
-    measured = (name for name in QUESTIONS if ledger.newest(f"{arm}.{name}"))
-    name = next(measured, None)
-    if name is None:
-        return DASH
-    trained = {f"{arm}.model", f"{arm}.retriever"} if arm in AFTER_ICT else set()
-    if trained and not all(trained & set(record.seconds) for record in ledger.newest(f"{arm}.{name}").values()):
-        return DASH
-    return minutes(ledger, f"{arm}.{name}", (*SHARED, f"{arm}.{name}"))
 
 
 def main() -> None:

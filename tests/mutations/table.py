@@ -593,6 +593,7 @@ PLACES = [
             OBJECTIVES + "test_spider.py::test_the_loss_is_a_softmax_over_all_blocks_of_the_batch",
             OBJECTIVES + "test_spider.py::test_the_targets_of_a_process_are_its_own_blocks_among_those_of_all",
             OBJECTIVES + "test_ict.py",
+            OBJECTIVES + "test_in_batch.py",
         ),
         (
             M(
@@ -615,9 +616,15 @@ PLACES = [
             ),
             M(
                 "prior",
+                "another place of the block to find is a negative",
+                "name_C != name_C[target_B][:, None]",
+                "torch.ones_like(name_C != name_C[target_B][:, None])",
+            ),
+            M(
+                "prior",
                 "a withheld block may be chosen",
-                "mask_BC[withheld_B, target_B[withheld_B]] = False",
-                "mask_BC[withheld_B, target_B[withheld_B]] = True",
+                "scatter(1, target_B[:, None], ~withheld_B[:, None])",
+                "scatter(1, target_B[:, None], True)",
             ),
         ),
     ),

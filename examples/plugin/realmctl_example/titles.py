@@ -27,4 +27,7 @@ class TitleObjective(InBatchContrast):
     def examples(self, step: int) -> list[Example]:
         rows = self.rows[self.order.batch(step)][self.own]
         nothing = np.empty(0, dtype=np.int64)
-        return [Example(self.corpus.title(row), ((nothing, self.corpus.tokens(row)),)) for row in rows.tolist()]
+        return [
+            Example(self.corpus.title(row), ((nothing, self.corpus.tokens(row)),), (int(self.corpus.uid[row]),))
+            for row in rows.tolist()
+        ]
