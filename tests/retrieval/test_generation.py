@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -192,5 +195,11 @@ def test_a_model_that_sees_what_follows_is_refused(stage, tmp_path):
 
 
 def test_a_trial_says_how_long_it_takes_and_writes_nothing(stage, monkeypatch, tmp_path):
+    """By a clock that goes on by 7 seconds at each look: 7 to open the model, and 14 for each of the batches, of which one is tried."""
     monkeypatch.setattr(generation, "TRIAL_SECONDS", 0.0)
-    assert stage().trial()["seconds"] > 0
+    before = sorted(tmp_path.rglob("*"))
+    for batch_size, batches in ((2, 8), (4, 4)):
+        looks = count(0.0, 7.0)
+        monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=partial(next, looks)))
+        assert stage(sample=8, batch_size=batch_size).trial()["seconds"] == 7 + 14 * batches
+    assert sorted(tmp_path.rglob("*")) == before
