@@ -198,8 +198,8 @@ def test_a_trial_says_how_long_it_takes_and_writes_nothing(stage, monkeypatch, t
     """By a clock that goes on by 7 seconds at each look: 7 to open the model, and 14 for each of the batches, of which one is tried."""
     monkeypatch.setattr(generation, "TRIAL_SECONDS", 0.0)
     before = sorted(tmp_path.rglob("*"))
-    for batch_size, batches in ((2, 8), (4, 4)):
+    for blocks_at_once, batches in ((2, 4), (4, 2)):
         looks = count(0.0, 7.0)
         monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=partial(next, looks)))
-        assert stage(sample=8, batch_size=batch_size).trial()["seconds"] == 7 + 14 * batches
+        assert stage(sample=8, batch_size=3 * blocks_at_once).trial()["seconds"] == 7 + 14 * batches
     assert sorted(tmp_path.rglob("*")) == before
