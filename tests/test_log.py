@@ -125,3 +125,18 @@ def test_what_a_terminal_obeys_is_escaped(capsys):
 
 def test_the_mark_of_an_answer_is_not_escaped():
     assert log.printable(f"a {log.BOLD}b{log.PLAIN}\x1b[2J") == f"a {log.BOLD}b{log.PLAIN}\\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (3.2, "3.2 s"),
+        (59.96, "60.0 s"),
+        (250, "4 min 10 s"),
+        (7500, "2 h 05 min"),
+        (2 * 86_400 + 5 * 3600, "2 d 5 h"),
+        (86_400, "1 d 0 h"),
+    ],
+)
+def test_a_time_has_two_suitable_units(seconds, text):
+    assert log.duration_text(seconds) == text

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.lm import causal, reading
+from realmctl.models.lm.causal import KeptStates
 from realmctl.models.lm.known import load_reader
 from realmctl.models.lm.prompts import BlockPrompt
 from realmctl.models.lm.reading import Passage, ReadingLimits, groups
@@ -173,3 +174,14 @@ def test_a_target_longer_than_the_model_is_refused(folders):
 def test_an_encoder_is_no_causal_reader(tmp_path):
     with pytest.raises(InputError, match="bert"):
         reader_of(make_bert_with_lm_head(tmp_path))
+
+
+def test_states_that_are_read_again_outlive_older_ones():
+    kept = KeptStates()
+    states = [(torch.zeros(1, 2, 3), torch.zeros(1, 2, 3))]
+    for block in (1,), (2,), (3,):
+        kept.add(block, states)
+    assert kept.get((1,)) is not None and kept.get((4,)) is None
+    kept.budget = 2 / 3 * kept.nbytes
+    kept.trim()
+    assert (1,) in kept and (3,) in kept and (2,) not in kept

@@ -83,3 +83,9 @@ def test_a_span_inside_a_wordpiece_has_that_wordpiece():
     assert covered(offsets, [(4, 7)], widest=10) == [(1, 2)]
     assert covered(offsets, [(2, 6)], widest=10) == [(1, 1)]  # the wordpieces that lie within, where some do
     assert covered(offsets, [(3, 4)], widest=10) == []  # a blank
+
+
+def test_a_run_may_be_as_wide_as_it_may_be():
+    word_N = np.array([[0, 1], [2, 3], [4, 5], [6, 7]], np.int32)
+    assert covered(word_N, [(0, 5)], 3) == [(0, 2)]
+    assert covered(word_N, [(0, 7)], 3) == []
