@@ -16,6 +16,9 @@ from realmctl.log import say
 
 COMPRESSION = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
 ENDING = re.compile(r"\.[A-Za-z]\w{0,8}$")
+HTML_ENDINGS = (".html", ".htm", ".xhtml")
+SITE_CODE = frozenset({".js", ".mjs", ".css", ".map"})
+"""Endings of files beside pages of HTML that no reader of the pages sees."""
 
 
 @dataclass(frozen=True)
@@ -95,4 +98,21 @@ def _files(path: Path) -> list[Path]:
         return corpus
     if not found:
         raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
-    return found
+    if code := _code_of_site(found):
+        say(
+            f"{path}: {len(code)} files of scripts, styles and sources of pages are left out; name such a file itself to read it"
+        )
+    return [file for file in found if file not in code]
+
+
+def _code_of_site(files: Iterable[Path]) -> set[Path]:
+    """Of a folder with pages of HTML its scripts and styles, and the sources that Sphinx copies beside its pages."""
+    known = {*files}
+    if not any(file.suffix.lower() in HTML_ENDINGS for file in known):
+        return set()
+    built = {file.parent for file in known if file.name == "searchindex.js"}
+    return {
+        file
+        for file in known
+        if file.suffix.lower() in SITE_CODE or any(site / "_sources" in file.parents for site in built)
+    }

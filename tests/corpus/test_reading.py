@@ -382,3 +382,27 @@ def test_a_trec_document_without_an_end_does_not_take_the_next(tmp_path):
 def test_an_empty_field_gives_way_to_one_with_text(tmp_path):
     (found,) = read(jsonl(tmp_path / "a.jsonl", {"id": "1", "text": "", "body": "The real body."}))
     assert found.text == "The real body."
+
+
+def test_the_code_of_a_site_is_no_document(tmp_path, capsys):
+    for name in (
+        "index.html",
+        "b/page.htm",
+        "searchindex.js",
+        "_static/a.css",
+        "_static/a.js",
+        "_sources/index.rst.txt",
+        "notes.txt",
+    ):
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text("<!DOCTYPE html><p>Words.")
+    names = [file.name for file in corpus_files([tmp_path / "site"], CorpusSettings())]
+    assert names == ["b/page.htm", "index.html", "notes.txt"] and "4 files" in capsys.readouterr().err
+    script = tmp_path / "site" / "searchindex.js"
+    assert [file.path for file in corpus_files([script], CorpusSettings())] == [script]
+
+
+def test_scripts_without_pages_are_documents(tmp_path):
+    for name in ("a.js", "b.css"):
+        (tmp_path / name).write_text("Words.")
+    assert [file.name for file in corpus_files([tmp_path], CorpusSettings())] == ["a.js", "b.css"]

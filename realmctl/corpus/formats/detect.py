@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
 from realmctl.corpus.document import Found
 from realmctl.corpus.formats import by_pandoc, kilt, pages, passages, pdf, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
@@ -49,7 +49,7 @@ PDF_HEADER_BYTES = 1024
 """Where the header of a PDF may begin; programs for mail and the web put lines before it."""
 ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
 JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
-HTML_ENDINGS, MARKDOWN_ENDINGS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".mdx", ".mkd")
+MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx", ".mkd")
 ENDINGS_OF_DATA = frozenset(
     {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
 )
