@@ -73,3 +73,13 @@ def test_devices_for_a_target_age_are_the_fewest_that_keep_it():
 
     assert p95(devices) <= 25 < p95(devices - 1)
     assert devices_for_age(5, slow) is None, "snapshots are ten steps apart"
+
+
+@pytest.mark.parametrize("target", [12, 14, 16, 25])
+def test_the_fewest_devices_are_those_of_a_search_one_by_one(target):
+    slow = run(embed_seconds=100.0, steps=600)
+
+    def p95(count):
+        return simulate(run(embed_seconds=100.0 / count, steps=600)).p95
+
+    assert devices_for_age(target, slow) == next((count for count in range(1, 200) if p95(count) <= target), None)

@@ -187,3 +187,30 @@ def test_a_copy_of_a_relevant_block_is_no_negative(tmp_path):
     [record] = records(MineNegatives(ranking=ranking, blocks=blocks, qrels=qrels, negatives=7).make(tmp_path / "mined"))
     assert record["positive_passages"][0]["text"] == bodies[0]
     assert bodies[0] not in [passage["text"] for passage in record["negative_passages"]]
+
+
+def test_the_margin_is_below_the_best_of_several_positives(chain: Chain, ranking, tmp_path):
+    """Each question has its document's first block and the block that the ranking puts tenth as relevant."""
+    run = read_run(ranking.file("run.trec"))
+    qrels, best = tmp_path / "qrels", {}
+    lines = []
+    for query, found in run:
+        order = sorted(found, key=lambda name: -found[name])
+        lines += [f"{query} 0 {order[0]} 1\n", f"{query} 0 {order[9]} 1\n"]
+        best[query] = found[order[0]]
+    qrels.write_text("".join(lines))
+    made = MineNegatives(ranking=ranking, blocks=chain.blocks, qrels=qrels, negatives=30, positives=2, margin=0.5).make(
+        tmp_path / "mined"
+    )
+    scores = dict(read_run(ranking.file("run.trec")))
+    names = {block.id: trec_name(block.id) for block in Corpus(chain.blocks)}
+    assert records(made)
+    for record in records(made):
+        kept = {names[passage["docid"]] for passage in record["negative_passages"]}
+        query = trec_name(record["query_id"])
+        assert len(record["positive_passages"]) == 2
+        assert kept == {
+            name
+            for name, score in scores[query].items()
+            if score <= best[query] - 0.5 and f"{query} 0 {name} 1\n" not in lines
+        }

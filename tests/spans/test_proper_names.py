@@ -106,3 +106,8 @@ def test_degrees_are_not_names(surface):
 def test_a_name_beside_degrees_stays_a_name():
     sentence = "At 18°S the Nile Delta meets Cairo."
     assert [sentence[a:b] for a, b in name_runs(sentence, DocumentCasing([sentence]))] == ["Nile Delta", "Cairo"]
+
+
+def test_a_name_may_begin_with_a_common_word_inside_a_sentence():
+    assert looks_like_name("After hours", "we saw After hours there", 7, NOTHING_KNOWN)
+    assert not looks_like_name("After", "we saw After there", 7, NOTHING_KNOWN)
