@@ -282,12 +282,13 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
     )
 
 
-def _is_asked(node: Any) -> bool:
-    """Whether an element is the text of a heading or of a summary: it stands in one, at most three elements deep."""
+def _is_asked(button: Any) -> bool:
+    """Whether a button is all the text of a heading or of a summary, at most three elements deep in it."""
+    node = button
     for _ in range(3):
         node = node.parent
         if node is None or node.tag in ASKED:
-            return node is not None
+            return node is not None and _one_line(node.text()) == _one_line(button.text())
     return False
 
 

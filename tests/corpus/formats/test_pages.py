@@ -267,6 +267,7 @@ def test_the_code_of_mdx_is_left_out(tmp_path):
         ("<table><tr><td class=linenos><pre>1\n2</pre><td><pre>x\ny</pre></table>", ["x", "y"]),
         ("<p>10<sup>6</sup> and 10<sup>-3</sup>, x<sup>2</sup>, 1<sup>st</sup>", ["10^6 and 10^-3, x2, 1st"]),
         ("<h2><button>How?</button></h2><p>So. <button>Copy</button>", ["How?", "So."]),
+        ("<h1>Macro x<button>Copy item path</button></h1><p>So.", ["Macro x", "So."]),
         ("<p>a<span style='color:red;display: none'>b</span><math>c<annotation>d</annotation></math>", ["ac"]),
         (
             "<div role=tabpanel hidden>yarn add</div><div hidden=until-found>b</div><div hidden>c</div>",
