@@ -91,7 +91,8 @@ SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\U0001f517"})
 """Texts of links to a heading itself."""
 NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 OF_LINES = "table, pre, " + ", ".join(HEADINGS)
-"""What a cell of a table that lays out a page may hold; a cell of any other table is a part of one line."""
+ITEMS_OF_A_LINE, CHARACTERS_OF_A_LINE = 10, 1000
+"""What only a cell of a table that lays out a page holds: such elements, more items of lists, or more text."""
 ASKED = frozenset({*HEADINGS, "dt", "summary"})
 """Elements whose button is their text, as in an accordion."""
 ITEM_MARK = re.compile(r"(?:-|\d+\.)\s+")
@@ -214,7 +215,7 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
             line.append(node.text(deep=False))
             continue
         if is_end:
-            in_cell -= tag in CELLS and node.css_first(OF_LINES) is None
+            in_cell -= tag in CELLS and _is_part_of_line(node)
             if tag in BLOCKS:
                 end_line()
             in_code -= tag == "pre"
@@ -241,11 +242,11 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
         elif tag == "tr":
             cells.append(0)
         elif tag in CELLS:
-            is_part = node.css_first(OF_LINES) is None
+            is_part = _is_part_of_line(node)
             if (is_part and cells and cells[-1]) or "".join(line).strip():
                 line.append(" | ")
             if cells:
-                cells[-1] += 1
+                cells[-1] = cells[-1] + 1 if is_part else 0
             in_cell += is_part
         elif tag == "sup" and line and line[-1][-1:].isdigit() and POWER.fullmatch(node.text().strip()):
             line.append("^")
@@ -253,6 +254,13 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
         stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
     end_line()
     return lines
+
+
+def _is_part_of_line(cell: Any) -> bool:
+    """Whether a cell of a table is a part of its row's line, and does not lay out a part of the page."""
+    if cell.css_first(OF_LINES) is not None:
+        return False
+    return len(cell.css("li")) <= ITEMS_OF_A_LINE and len(cell.text()) <= CHARACTERS_OF_A_LINE
 
 
 def _number(node: Any, name: str, default: int) -> int:

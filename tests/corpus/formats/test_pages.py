@@ -268,6 +268,8 @@ def test_the_code_of_mdx_is_left_out(tmp_path):
         ("<p>10<sup>6</sup> and 10<sup>-3</sup>, x<sup>2</sup>, 1<sup>st</sup>", ["10^6 and 10^-3, x2, 1st"]),
         ("<h2><button>How?</button></h2><p>So. <button>Copy</button>", ["How?", "So."]),
         ("<h1>Macro x<button>Copy item path</button></h1><p>So.", ["Macro x", "So."]),
+        (f"<table><tr><td><ul>{'<li>a' * 11}</ul><td>b</table>", [*["- a"] * 11, "b"]),
+        (f"<table><tr><td><p>{'a' * 999}<p>cc<td>b</table>", ["a" * 999, "cc", "b"]),
         ("<p>a<span style='color:red;display: none'>b</span><math>c<annotation>d</annotation></math>", ["ac"]),
         (
             "<div role=tabpanel hidden>yarn add</div><div hidden=until-found>b</div><div hidden>c</div>",
