@@ -103,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Parse the arguments, run the command, and leave with the documented exit code. The entry point of `realmctl`."""
     install_stop_now()
     standard_streams.prepare()
-    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    is_utf_8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
+    sys.stdout.reconfigure(errors="surrogateescape" if is_utf_8 else "backslashreplace")  # type: ignore[union-attr]
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(exit_code_of(lambda: _parse_and_run(given)))
 

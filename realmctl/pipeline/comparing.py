@@ -48,8 +48,13 @@ class Number:
 
     def __str__(self) -> str:
         if self.low is None or self.high is None or self.low == self.high:
-            return f"{self.mean:.4g}"
-        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+            return _written(self.mean)
+        return f"{_written(self.mean)} [{_written(self.low)}, {_written(self.high)}]"
+
+
+def _written(number: float) -> str:
+    """Four digits, and of a number of more digits all that stand before the point."""
+    return f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:.4g}"
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,13 @@ def test_a_path_that_is_no_unicode_is_printed_as_it_is(small):
     assert run.returncode == 0 and run.stdout.startswith(b"caf\xe9: 1 version in 1 series") and b"\nv1 " in run.stdout
 
 
+def test_a_character_that_the_terminal_lacks_is_printed_by_its_number(small):
+    Plain().make("w/plain").path.parent.rename("a \u2013 b")
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    run = subprocess.run([*REALMCTL, "ls", "a \u2013 b"], capture_output=True, env=environment)
+    assert run.returncode == 0 and run.stdout.startswith(b"a \\u2013 b: 1 version")
+
+
 def test_inputs_come_first_and_fields_keep_their_order():
     names = list(inspect.signature(command_of(Plain)).parameters)
     assert names[:4] == ["corpus", "vocabulary", "text", "tags"] and names[-4:] == [

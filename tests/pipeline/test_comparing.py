@@ -111,3 +111,8 @@ def test_the_quantiles_are_students():
     beyond = [float(n % 7) for n in range(40)]
     half = Number.of(beyond).high - Number.of(beyond).mean
     assert half == pytest.approx(float(student.ppf(0.975, 39)) * stdev(beyond) / 40**0.5, rel=0.001)
+
+
+def test_a_count_has_all_its_digits():
+    assert str(Number.of([30_522.0])) == "30,522"
+    assert str(Number.of([0.61251])) == "0.6125"
