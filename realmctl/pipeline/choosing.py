@@ -79,8 +79,12 @@ def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "
     return _part(_opened(value, kinds, where), kinds)
 
 
-def choose(named: Mapping[str, Named]) -> dict[str, Artifact | None]:
+def choose(named: Mapping[str, Named], newest_of: str | None = None) -> dict[str, Artifact | None]:
     """Return {name: artifact} of the newest versions that fit each other; None for an index that is the model's own.
+
+    Args:
+        named: What is asked for, by name.
+        newest_of: The name whose newest version the others should fit; by default what is trained, then the blocks.
 
     Raises:
         ConfigError: A value is neither an artifact nor a path.
@@ -100,7 +104,10 @@ def choose(named: Mapping[str, Named]) -> dict[str, Artifact | None]:
     first = {name: _candidate(artifact, named[name]) for name, artifact in newest.items()}
     chosen = first
     if free and (clash := _clash(first, named)):
-        order = sorted((name for name in named if not name.startswith(FORMER)), key=lambda name: _rank(named[name]))
+        order = sorted(
+            (name for name in named if not name.startswith(FORMER)),
+            key=lambda name: (name != newest_of, _rank(named[name])),
+        )
         options = {name: [*_older(first[name], named[name])] if name in free else [first[name]] for name in order}
         found = _search(order, options, named, {})
         if found is None and clash in ("blocks", "retriever"):

@@ -82,7 +82,8 @@ def load_search(
             say(f"search: the method {method} does not use the {name}, so it is ignored")
         named = {}
     named["blocks"] = blocks
-    chosen = choose({name: Named(given or folder / name, (name,), f"--{name}") for name, given in named.items()})
+    asked = {name: Named(given or folder / name, (name,), f"--{name}") for name, given in named.items()}
+    chosen = choose(asked, newest_of=None if retriever or blocks else "index")
     of_blocks = chosen["blocks"]
     assert of_blocks is not None
     inputs = SearchInputs(

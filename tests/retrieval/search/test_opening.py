@@ -8,11 +8,12 @@ import shutil
 import pytest
 
 import realmctl
+from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError
 from realmctl.questions.ranking.trec import read_run
 from stages.rank import Rank
 from tests.fixtures.blocks import make_blocks
-from tests.fixtures.chain import Chain, documents
+from tests.fixtures.chain import Chain, documents, make_index
 from tests.fixtures.retriever import make_retriever
 
 
@@ -48,3 +49,17 @@ def test_an_index_is_searched_with_what_it_was_made_from(chain: Chain, tmp_path,
     shutil.rmtree(tmp_path / "index")
     with pytest.raises(InputError, match="realmctl build-index"):
         realmctl.load_search(tmp_path, method="hybrid")
+
+
+def test_the_newest_index_decides_with_which_retriever_it_is_searched(chain: Chain, tmp_path):
+    """`adapt` leaves a second retriever with its index; then `index-docs` makes other documents searchable by the first."""
+    for kind in ("blocks", "retriever", "index"):
+        shutil.copytree(chain.folder / kind, tmp_path / kind)
+    first = open_artifact(tmp_path / "retriever" / "v1")
+    second = make_retriever(tmp_path / "retriever", chain.blocks, seed=1)
+    make_index(tmp_path, open_artifact(tmp_path / "blocks" / "v1"), second)
+    texts = documents()
+    revised = make_blocks(tmp_path / "blocks", {**texts, "Ada": next(iter(texts.values()))})
+    make_index(tmp_path, revised, first)
+    assert realmctl.load_search(tmp_path).blocks.artifact.content == revised.content
+    assert realmctl.load_search(tmp_path, retriever=second).blocks.artifact.content == chain.blocks.content
