@@ -180,12 +180,15 @@ SMALL = Reading(practice_steps=800, practice_batch=8, steps=200, batch=8, candid
 """For one core of a CPU, as the recipe of real text has it."""
 JUDGED = replace(SMALL, more={**UNLESS_LOST, "cloze_every": 50})
 """The same, kept unless cloze recall shows a loss."""
+APART = replace(SMALL, more={**JUDGED.more, "exclude_own": "source"})
+"""The same, with no candidate from the passage's own source: passages `630-0` and `630-1` are of one."""
 SHORT = replace(SMALL, steps=100, retriever_lr=2e-5)
 TRIALS: Mapping[str, Mapping[str, Any]] = {
     "realm-short": {},
     "realm-short-ict": {"ict_weight": 1.0, "distill_start": 2.0},
     "realm-short-frozen": {"reader": "frozen"},
     "realm-short-distill": {"retriever_loss": "distill"},
+    "realm-short-apart": {"exclude_own": "source"},
 }
 """Other recipes of REALM after `adapt` by the name of their arm, shorter and at a higher rate, to compare them with each other."""
 LARGE = Reading(practice_steps=1600, practice_batch=64, steps=400, batch=64, candidates=8, retriever_lr=2e-5, micro=16)
@@ -316,6 +319,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "realm": _realm("realm", SMALL, "ict"),
     "realm-kept": _realm("realm-kept", SMALL, "ict-kept"),
     "realm-judged": _realm("realm-judged", JUDGED, "ict-kept"),
+    "realm-apart": _realm("realm-apart", APART, "ict-kept"),
     "realm-large": _realm("realm-large", LARGE, "encoder"),
     **{name: _realm(name, replace(SHORT, more=more), "ict-kept") for name, more in TRIALS.items()},
     "causal": _by_language_model,

@@ -109,19 +109,31 @@ def find_version(series: Path, recipe: str, inputs: Iterable[Artifact] = ()) -> 
     """
     here = series.absolute()
     first = max([0, *(_number(each.path) for each in inputs if each.path.absolute().parent == here)])
-    newest: Path | None = None
     for each in readable_versions(series):
-        newest = newest or each.path
         if _number(each.path) <= first:
             break
         if each.recipe == recipe and is_whole(each):
-            if each.path != newest and pinned_version(series) is None:
-                warn(
-                    f"{series} resolves to {newest}, made with other settings. To use the matching version, name it, or run "
-                    f"`realmctl pin {each.path}`"
-                )
+            warn_if_not_meant(each)
             return each
     return None
+
+
+def meant_version(series: Path) -> Path:
+    """Path of the version that a series stands for: the pinned one, or else the newest. Raises InputError when there is none."""
+    return pinned_version(series) or newest_version(series)
+
+
+def warn_if_not_meant(version: Artifact) -> None:
+    """Warn where a series stands for another version than the one that a run made or found."""
+    series = version.path.parent
+    try:
+        pinned, meant = pinned_version(series), meant_version(series)
+    except InputError as error:  # the version is there all the same
+        warn(str(error))
+        return
+    if meant != version.path:
+        why, own = "is pinned to" if pinned else "stands for its newest version", version.path.name
+        warn(f"{series} {why} {meant.name}, not {own}. To use {own}, name it, or run `realmctl pin {version.path}`")
 
 
 def pin(version: Artifact) -> None:

@@ -47,4 +47,5 @@ def write_version(
     finally:
         unfinished.remove_failed_run(writer)
     say(f"{writer.origin.stage}: made {made.path} in {seconds:.1f} s")
+    series.warn_if_not_meant(made)
     return made

@@ -23,6 +23,7 @@ from realmctl.artifacts.series import (
     adopt,
     commit_finished_runs,
     locked,
+    meant_version,
     series_folder,
 )
 from realmctl.artifacts.temporary import temporary_folder
@@ -116,11 +117,7 @@ class Versions:
 
     def models_now(self) -> dict[str, str]:
         """Return {series: version} of the versions that the models' series stand for now."""
-        return {
-            str(series): (pinned_version(series) or newest_version(series)).name
-            for series in self.trained
-            if version_numbers(series)
-        }
+        return {str(series): meant_version(series).name for series in self.trained if version_numbers(series)}
 
     def check_edits(self, version: ServedVersion) -> None:
         """Check that edits of this version can be embedded and indexed.

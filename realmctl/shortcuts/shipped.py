@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.series import meant_version
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.chunking import in_its_language
@@ -36,6 +38,12 @@ def default_encoder(documents: Collection[Path], language: str) -> str:
         if found and found.submodule_search_locations
         else SMALL_ENCODER
     )
+
+
+def search_command(index: Artifact, workspace: Path, options: str = "") -> str:
+    """Return the command that searches this index. It is named where the workspace's index is another version."""
+    named = "" if meant_version(index.path.parent) == index.path else f" --index {shlex.quote(str(index.path))}"
+    return f'realmctl search "your words"{options}{named} --workspace {shlex.quote(str(workspace))}'
 
 
 def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:

@@ -199,7 +199,19 @@ def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, caps
         Plain(text=text).make(tmp_path / "out")
     capsys.readouterr()
     assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
-    assert f"resolves to {tmp_path / 'out' / 'v2'}, made with other settings" in capsys.readouterr().err
+    warning = capsys.readouterr().err
+    assert "warning" in warning and f"`realmctl pin {tmp_path / 'out' / 'v1'}`" in warning
+
+
+def test_a_version_beside_the_pinned_one_is_told_when_it_is_made_and_when_it_is_found(tmp_path, capsys):
+    series.pin(Plain(text="a").make(tmp_path / "out"))
+    for _ in range(2):
+        capsys.readouterr()
+        assert Plain(text="b").make(tmp_path / "out").path.name == "v2"
+        told = capsys.readouterr().err
+        assert "warning" in told and f"`realmctl pin {tmp_path / 'out' / 'v2'}`" in told
+    assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
+    assert "warning" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("out", ["", " ", "a\nb", "a\x1b[0m", "a\x00b"])

@@ -121,8 +121,8 @@ PLACES = [
             M(
                 "row",
                 "in the second search a query has the own block of another",
-                "        for query, ids in zip(short, ids_BK, strict=True):\n            own = None if own_uid_B is None else own_uid_B[query]",
-                "        for place, (query, ids) in enumerate(zip(short, ids_BK, strict=True)):\n            own = None if own_uid_B is None else own_uid_B[place]",
+                "        for query, ids in zip(short.tolist(), ids_BK, strict=True):\n            excluded = uid[:0] if excluded_B is None else excluded_B[query]",
+                "        for place, (query, ids) in enumerate(zip(short.tolist(), ids_BK, strict=True)):\n            excluded = uid[:0] if excluded_B is None else excluded_B[place]",
             ),
             M(
                 "row",
@@ -140,7 +140,7 @@ PLACES = [
             M(
                 "check",
                 "a query finds its own block",
-                "ids[first if own is None else first[uids[first] != own]]",
+                "ids[first[~np.isin(uids[first], excluded)]]",
                 "ids[first]",
             ),
             M(
@@ -158,8 +158,8 @@ PLACES = [
             M(
                 "budget",
                 "one candidate too few",
-                "best = _distinct(ids, uid[ids], own)[: count - first]",
-                "best = _distinct(ids, uid[ids], own)[: count - first - 1]",
+                "best = _distinct(ids, uid[ids], excluded)[: count - first]",
+                "best = _distinct(ids, uid[ids], excluded)[: count - first - 1]",
             ),
         ),
     ),
@@ -181,7 +181,7 @@ PLACES = [
             M(
                 "check",
                 "a query may see its own block",
-                "self.own_uid(drawn) if self.settings.exclude_own else None",
+                "self.own_blocks.excluded(self.own_uid(drawn))",
                 "None",
             ),
             M(

@@ -103,6 +103,15 @@ def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
     assert adapt.proposed_weight({}) == 0  # dense alone was measured
 
 
+def test_a_search_beside_bm25_has_its_weight_and_stemmer():
+    fused = "--method hybrid --fusion scores --bm25-weight 0.5"
+    assert adapt.fused_options({"bm25_weight": 0.5, "bm25_stemmer": None}).strip() == fused
+    assert (
+        adapt.fused_options({"bm25_weight": 0.5, "bm25_stemmer": "german"}).strip() == f"{fused} --bm25-stemmer german"
+    )
+    assert adapt.fused_options({"bm25_weight": 0.0, "bm25_stemmer": "german"}) == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -123,11 +132,7 @@ def test_the_weight_of_bm25_is_that_of_cloze_recall_with_a_limit():
         ),
         ({"kept_step": 1, "steps": 1}, "After 1 step of training"),
         ({"kept_step": 1, "steps": 1}, "Only 1 step fit into --minutes 2"),
-        (
-            {"bm25_weight": 0.5},
-            "--method hybrid --fusion scores --bm25-weight 0.5 --bm25-stemmer german --workspace 'my w'",
-        ),
-        ({"bm25_weight": 0.5, "bm25_stemmer": None}, "--fusion scores --bm25-weight 0.5 --workspace 'my w'"),
+        ({"bm25_weight": 0.5}, "BM25 beside it finds more."),
     ],
 )
 def test_it_says_what_was_gained_and_how_to_search(changes, said):
@@ -147,7 +152,7 @@ def test_it_says_what_was_gained_and_how_to_search(changes, said):
         "last_cloze_gain_high": 0.05,
         "bm25_weight": 0.0,
         "bm25_stemmer": "german",
-        "workspace": "my w",
+        "search": 'realmctl search "your words"',
         "made": {"retriever": "my w/retriever/v2", "index": "my w/index/v1"},
     }
     assert said in _text({**found, **changes})

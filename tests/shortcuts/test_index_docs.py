@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 import yaml
 
 from realmctl.artifacts import open_artifact
+from realmctl.artifacts.series import pin
 from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
@@ -35,6 +37,34 @@ def test_from_a_folder_to_a_search(realmctl, chain: Chain, tmp_path, notes):
     assert {path.rpartition("/")[2] for path in found["made"].values()} == {"v1"}
     code, out, err = realmctl("search", "Ada Lorn", "--workspace", tmp_path / "my w", "--json")
     assert code == 0 and {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
+
+
+def test_documents_that_are_as_they_were_before_are_searched_again_by_the_command_that_is_printed(
+    realmctl, chain: Chain, tmp_path, notes
+):
+    words = ("index-docs", notes, "--workspace", tmp_path / "w", "--json", "--encoder")
+    encoder, former = folder_for(chain.blocks, tmp_path / "encoder"), (notes / "a.txt").read_text()
+
+    def made() -> dict[str, object]:
+        code, out, err = realmctl(*words, encoder)
+        assert code == 0, err
+        return json.loads(out)
+
+    def found(command: str) -> set[str]:
+        code, out, err = realmctl(*shlex.split(command)[1:], "--method", "dense", "--json")
+        assert code == 0, err
+        return {hit["text"] for hit in json.loads(out)["results"][0]["hits"]}
+
+    first = made()
+    assert former in found(first["search"])
+    (notes / "a.txt").write_text("Cleo Dunn sailed to Ashby.")
+    assert "Cleo Dunn sailed to Ashby." in found(made()["search"])
+    (notes / "a.txt").write_text(former)
+    again = made()
+    assert again["made"] == first["made"] and former in found(again["search"])
+    pin(open_artifact(first["made"]["index"]))
+    (notes / "a.txt").write_text("Dora Pell left Harrow.")
+    assert "Dora Pell left Harrow." in found(made()["search"])
 
 
 def test_files_that_are_no_text_are_set_aside_if_the_user_says_so(realmctl, chain: Chain, tmp_path, notes):

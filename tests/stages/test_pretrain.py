@@ -76,11 +76,11 @@ def test_dropout_is_the_models_own_or_the_one_asked_for(chain, tmp_path):
 
 
 def test_ablations_of_the_candidates(chain, tmp_path):
-    ablations = ["--no-null-document", "--no-exclude-own"]
+    ablations = ["--no-null-document", "--exclude-own", "nothing"]
     result = realmctl("pretrain", *named(chain), *SMALL, *ablations, "--out", tmp_path / "model")
     assert result.exit_code == 0, result.output
     model = open_artifact(tmp_path / "model")
-    assert model.settings["null_document"] is model.settings["exclude_own"] is False
+    assert model.settings["null_document"] is False and model.settings["exclude_own"] == "nothing"
     assert all("retrieval_utility" in line and "null_share" not in line for line in metrics_of(model))
 
 

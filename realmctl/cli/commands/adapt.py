@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,7 +80,7 @@ def adapt(
     """
     from realmctl.corpus.settings import language_of
     from realmctl.retrieval.search.stems import stemmer_of
-    from realmctl.shortcuts.shipped import default_encoder, run_shipped
+    from realmctl.shortcuts.shipped import default_encoder, run_shipped, search_command
 
     begin, start = time.monotonic(), encoder or default_encoder([documents], language)
     hybrid = bool(importlib.util.find_spec("bm25s") and importlib.util.find_spec("Stemmer"))
@@ -123,6 +122,7 @@ def adapt(
         "workspace": str(workspace),
         "made": {name: str(artifact.path) for name, artifact in made.items()},
     }
+    found["search"] = search_command(made["index"], workspace, fused_options(found))
     print_result(found, json, _text)
 
 
@@ -183,6 +183,14 @@ def _change(found: Mapping[str, Any], what: str) -> str:
     return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*(found[f"last_{what}_gain{end}"] for end in ("", "_low", "_high")))
 
 
+def fused_options(found: Mapping[str, Any]) -> str:
+    """The options of a search with BM25 of the proposed weight beside the retriever; none where that is 0."""
+    if not found["bm25_weight"]:
+        return ""
+    stemmer = f" --bm25-stemmer {found['bm25_stemmer']}" if found["bm25_stemmer"] else ""
+    return f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g}{stemmer}"
+
+
 def _text(found: Mapping[str, Any]) -> str:
     """Say in plain words what was gained, which retriever to use, and how to search."""
     share = {when: f"{found[f'recall@5_{when}']:.1%}" for when in ("before", "after")}
@@ -211,17 +219,11 @@ def _text(found: Mapping[str, Any]) -> str:
         gained.append(
             f"Only {_steps(found['steps'])} fit into --minutes {found['minutes']:g}: with more minutes the gain may be larger."
         )
-    stemmer = f" --bm25-stemmer {found['bm25_stemmer']}" if found["bm25_stemmer"] else ""
-    fused = (
-        f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g}{stemmer}"
-        if found["bm25_weight"]
-        else ""
-    )
-    helps = "BM25 beside it finds more." if fused else "BM25 beside it is not shown to find more."
+    helps = "finds more" if found["bm25_weight"] else "is not shown to find more"
     return "\n".join(
         [
             *gained,
-            f"Use {found['made']['retriever']}; its index is {found['made']['index']}. {helps}",
-            f'Now: realmctl search "your words"{fused} --workspace {shlex.quote(found["workspace"])}',
+            f"Use {found['made']['retriever']}; its index is {found['made']['index']}. BM25 beside it {helps}.",
+            f"Now: {found['search']}",
         ]
     )

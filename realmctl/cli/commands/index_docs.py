@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,7 @@ def index_docs(
     The same as `import`, `chunk`, `embed` and `build-index`. After an interruption the same command goes on; a second run finds
     everything made. Then `realmctl search` searches.
     """
-    from realmctl.shortcuts.shipped import default_encoder, run_shipped
+    from realmctl.shortcuts.shipped import default_encoder, run_shipped, search_command
 
     start = encoder or default_encoder([documents], language)
     variables = {
@@ -56,10 +55,10 @@ def index_docs(
             "documents": counts["documents"],
             "blocks": counts["blocks"],
             "made": {name: str(artifact.path) for name, artifact in made.items()},
+            "search": search_command(made["index"], workspace),
         },
         json,
         lambda found: (
-            f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched. Now: "
-            f'realmctl search "your words" --workspace {shlex.quote(str(workspace))}'
+            f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched. Now: {found['search']}"
         ),
     )

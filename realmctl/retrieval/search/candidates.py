@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ SPARE = 8
 def candidates(
     index: Index,
     query_BD: NDArray[np.float32],
-    own_uid_B: NDArray[np.uint64] | None,
+    excluded_B: Sequence[NDArray[np.uint64]] | None,
     uid: NDArray[np.uint64],
     count: int,
     *,
@@ -27,13 +27,13 @@ def candidates(
 ) -> NDArray[np.int64]:
     """Rows of `count` candidates for each query: the null document (-1) first, then blocks by rank.
 
-    A block with the uid of the query's own block or of a better hit is left out. (The official code also leaves out the
+    A block with an excluded uid, or with that of a better hit, is left out. (The official code also leaves out the
     query's own block, but discards an example with copies: google-research realm/retrieval.py.)
 
     Args:
         index: the index to search.
         query_BD: query vectors, float32.
-        own_uid_B: uid of the block that each query comes from; None to allow that block.
+        excluded_B: uids of the blocks that are no candidates for each query, such as that of its own block; None to allow all.
         uid: uid of every block of the index.
         count: number N of candidates.
         null: whether candidate 0 is the null document.
@@ -48,9 +48,9 @@ def candidates(
     short, fetched = np.arange(len(query_BD)), count - first + SPARE
     while anyone(len(short) > 0):
         _, ids_BK = index.search(query_BD[short], fetched)
-        for query, ids in zip(short, ids_BK, strict=True):
-            own = None if own_uid_B is None else own_uid_B[query]
-            best = _distinct(ids, uid[ids], own)[: count - first]
+        for query, ids in zip(short.tolist(), ids_BK, strict=True):
+            excluded = uid[:0] if excluded_B is None else excluded_B[query]
+            best = _distinct(ids, uid[ids], excluded)[: count - first]
             rows_BN[query, first : first + len(best)] = best
         if ids_BK.shape[1] < fetched:
             break
@@ -64,10 +64,10 @@ def doubled(index: Index, query_BD: NDArray[np.float32], uid: NDArray[np.uint64]
     return np.array([len(set(uid[ids].tolist())) < len(ids) for ids in ids_BK], dtype=bool)
 
 
-def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64 | None) -> NDArray[np.int64]:
-    """The first id of each uid in the given order, without those of uid `own`."""
+def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], excluded: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The first id of each uid in the given order, without those of excluded uids."""
     first = np.sort(np.unique(uids, return_index=True)[1])
-    kept: NDArray[np.int64] = ids[first if own is None else first[uids[first] != own]]
+    kept: NDArray[np.int64] = ids[first[~np.isin(uids[first], excluded)]]
     return kept
 
 

@@ -117,7 +117,7 @@ def _rows_by_kind(
     """Return a block of each of `KINDS` for each query, int64 [B, 3]; -2 where there is none."""
     corpus, uid_B = objective.corpus, objective.own_uid(part.asked.queries)
     query_BD = objective.vectors(part.asked.queries)
-    searched_BN = candidates(objective.in_use.index, query_BD, uid_B, corpus.uid, SEARCHED, null=False)
+    searched_BN = candidates(objective.in_use.index, query_BD, list(uid_B[:, None]), corpus.uid, SEARCHED, null=False)
     positive_BN = positives([query.targets for query in part.asked.queries], searched_BN, corpus)
     rows_BK = np.full((len(uid_B), len(KINDS)), ABSENT, dtype=np.int64)
     for query, uid in enumerate(uid_B):

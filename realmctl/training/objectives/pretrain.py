@@ -49,6 +49,7 @@ from realmctl.training import data_parallel
 from realmctl.training.budget import within_minutes
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
+from realmctl.training.data.own_blocks import OwnBlocks
 from realmctl.training.data.passages import Passages
 from realmctl.training.evaluation.on_cloze import ClozeQueries, train_on_cloze
 from realmctl.training.index_shards import open_own_shard
@@ -173,6 +174,7 @@ class PretrainObjective:
             if settings.spans
             else Passages(self.corpus, retriever.query_length)
         )
+        self.own_blocks = OwnBlocks(self.corpus, settings.exclude_own)
         self.collator = Collator.of(Tokenizer.load(settings.blocks.path))
         self.reader: PretrainReader = (
             LanguageModelReader(settings, self.queries, self.corpus)
@@ -264,7 +266,7 @@ class PretrainObjective:
         return candidates(
             index or self.in_use.index,
             query_BD,
-            self.own_uid(drawn) if self.settings.exclude_own else None,
+            self.own_blocks.excluded(self.own_uid(drawn)),
             self.corpus.uid,
             self.candidates,
             null=self.settings.null_document,

@@ -13,7 +13,7 @@ from realmctl.retrieval.answering.settings import LmReaderSettings
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
-from realmctl.training.settings.start import BertSettings
+from realmctl.training.settings.start import BertSettings, ExcludeOwn
 
 
 class RefreshSettings(TrainSettings):
@@ -142,7 +142,12 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         " retrieval_utility.",
         default=True,
     )
-    exclude_own: bool = setting("Exclude the block that holds the sentence itself from its candidates.", default=True)
+    exclude_own: ExcludeOwn = setting(
+        "Which blocks are no candidates for a sentence. block: the one that holds it. document: all blocks of its document; with passages as "
+        "documents of their own, title: those with its title, or source: those with its id without a number at the end, such as ls for ls#0 and "
+        "ls#1. nothing: all blocks are candidates.",
+        default="block",
+    )
     marginal: Literal["token", "sequence"] | None = setting(
         "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token; with --reader-lm, or "
         "another --retriever-loss than marginal, sequence.",

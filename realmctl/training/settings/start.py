@@ -67,6 +67,8 @@ class WarmStartSettings(BertSettings):
 
 GroupBy = Literal["document", "title", "source"]
 """What blocks of one document have in common: the document that they were cut from, its title, or its id without a number at the end."""
+ExcludeOwn = Literal["block", GroupBy, "nothing"]
+"""Which blocks are no candidates for a sentence: the one that holds it, all of its document's, or none."""
 
 
 class DocumentSettings(TrainSettings):

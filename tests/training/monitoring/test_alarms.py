@@ -144,7 +144,7 @@ def with_models(chain, name, *, attends=8.0, sees="words"):
 def run(chain, folder, **values):
     settings = {"steps": 50, "lr": 3e-5, "warmup": 5, "optimizer": "adamw", "refresh_every": 10, "candidates": 3}
     settings["checkpoint_every"] = 1000
-    return pretrain(chain, **{**settings, "exclude_own": False, **values}).make(folder / "model")
+    return pretrain(chain, **{**settings, "exclude_own": "nothing", **values}).make(folder / "model")
 
 
 def raised(model):

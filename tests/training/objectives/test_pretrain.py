@@ -22,7 +22,15 @@ from tests.fixtures.retriever import make_retriever
 
 
 def objective_of(
-    chain, *, marginal="token", masking="salient", candidates=4, micro_batch=0, towers=None, null=True, exclude_own=True
+    chain,
+    *,
+    marginal="token",
+    masking="salient",
+    candidates=4,
+    micro_batch=0,
+    towers=None,
+    null=True,
+    exclude_own="block",
 ):
     """The objective on the chain, without dropout."""
     retriever = Retriever.load((towers or chain.retriever).path)
@@ -227,11 +235,24 @@ def test_queries_are_searched_without_dropout(chain):
 
 
 def test_a_query_may_see_its_own_block_where_it_is_asked_for(chain):
-    objective = objective_of(chain, candidates=40, exclude_own=False)
+    objective = objective_of(chain, candidates=40, exclude_own="nothing")
     for part in objective.draw(0):
         for query, rows in zip(part.asked.queries, part.rows_BN.tolist(), strict=True):
             own = int(objective.queries.uid[query.sentence])
             assert own in [int(objective.corpus.uid[row]) for row in rows[1:]]
+
+
+def test_a_query_sees_no_block_of_its_document_where_it_is_asked_for(chain):
+    """The chain's documents have several blocks each, so that the same search finds some of them otherwise."""
+    found = {}
+    for kind in ("block", "document"):
+        objective, found[kind] = objective_of(chain, candidates=40, exclude_own=kind), 0
+        for part in objective.draw(0):
+            for query, rows in zip(part.asked.queries, part.rows_BN.tolist(), strict=True):
+                own = np.flatnonzero(objective.corpus.uid == objective.queries.uid[query.sentence])
+                documents = {objective.corpus[row].document for row in own.tolist()}
+                found[kind] += sum(objective.corpus[row].document in documents for row in rows[1:] if row >= 0)
+    assert found["block"] > 0 == found["document"]
 
 
 def test_the_metrics_are_of_the_whole_batch(chain):

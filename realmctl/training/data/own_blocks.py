@@ -1,0 +1,47 @@
+"""Which blocks are no candidates for a sentence: the one that holds it, or all of its document's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.settings.start import ExcludeOwn
+
+
+class OwnBlocks:
+    """The blocks to exclude, by the uid of the block that holds the sentence.
+
+    With a kind of document every block is read once.
+    """
+
+    def __init__(self, corpus: Corpus, kind: ExcludeOwn) -> None:
+        self.kind = kind
+        if kind == "block" or kind == "nothing":
+            return
+        self._rows = rows_by_document(corpus, kind)
+        document = np.empty(len(corpus), dtype=np.int64)
+        for number, rows in enumerate(self._rows):
+            document[rows] = number
+        by_uid = np.argsort(corpus.uid, kind="stable")
+        self._uid, self._sorted_uid, self._document = corpus.uid, corpus.uid[by_uid], document[by_uid]
+
+    def excluded(self, own_uid_B: NDArray[np.uint64]) -> Sequence[NDArray[np.uint64]] | None:
+        """The uids that are no candidates for each query; None where all blocks are.
+
+        own_uid_B: uid of the block that holds each query's sentence. A block that stands in several documents excludes the blocks of each.
+        """
+        if self.kind == "nothing":
+            return None
+        if self.kind == "block":
+            return [*own_uid_B[:, None]]
+        return [np.append(self._uid[self._of_documents(uid)], uid) for uid in own_uid_B]
+
+    def _of_documents(self, uid: np.uint64) -> NDArray[np.int64]:
+        """Rows of the blocks of all documents that hold a block with this uid."""
+        first, stop = (np.searchsorted(self._sorted_uid, uid, side) for side in ("left", "right"))
+        numbers = np.unique(self._document[first:stop]).tolist()
+        return np.concatenate([np.empty(0, dtype=np.int64), *(self._rows[number] for number in numbers)])
