@@ -4,7 +4,8 @@
     {"op": "update", "id": "d4", "text": "The new text of the document."}
     {"op": "remove", "title": "Wamley"}
 
-An added document comes last. An updated document keeps its place, its id and, without a new title, its title.
+An added document comes last. An updated document keeps its place, its id and, without a new title, its title. Line ends of the new text are
+kept where the blocks of the former text have line ends.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder
@@ -67,8 +68,10 @@ def revise_blocks(
 
 def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSettings) -> Iterator[ChunkedUnit]:
     """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""
-    titles, rows = dict[str, str](), dict[str, range]()
+    titles, rows, with_lines = dict[str, str](), dict[str, range](), set[str]()
     for row, block in enumerate(former):
+        if "\n" in block.text:
+            with_lines.add(block.document)
         titles.setdefault(block.document, block.title)
         rows[block.document] = range(rows[block.document].start if block.document in rows else row, row + 1)
     revised = apply_edits(titles, read_edits(edits))
@@ -79,7 +82,7 @@ def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSetting
         if document is None:
             yield ChunkedUnit([former.block(row) for row in rows[name]], counts=Counter(documents=1))
             continue
-        unit = chunk_unit([document])
+        unit = chunk_unit([replace(document, has_lines=name in with_lines)])
         if not unit.blocks:
             warn(f"{document.where}: document {document.id!r} has no text to keep, and so no block.")
         yield unit

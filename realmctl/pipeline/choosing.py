@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,12 +79,12 @@ def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "
     return _part(_opened(value, kinds, where), kinds)
 
 
-def choose(named: Mapping[str, Named], newest_of: str | None = None) -> dict[str, Artifact | None]:
+def choose(named: Mapping[str, Named], *, blocks_first: bool = False) -> dict[str, Artifact | None]:
     """Return {name: artifact} of the newest versions that fit each other; None for an index that is the model's own.
 
     Args:
         named: What is asked for, by name.
-        newest_of: The name whose newest version the others should fit; by default what is trained, then the blocks.
+        blocks_first: Go back to what was trained earlier before going back to older blocks, as for a search, where the newest documents count.
 
     Raises:
         ConfigError: A value is neither an artifact nor a path.
@@ -106,17 +106,19 @@ def choose(named: Mapping[str, Named], newest_of: str | None = None) -> dict[str
     if free and (clash := _clash(first, named)):
         order = sorted(
             (name for name in named if not name.startswith(FORMER)),
-            key=lambda name: (name != newest_of, _rank(named[name])),
+            key=lambda name: (not (blocks_first and named[name].kinds[0] == "blocks"), _rank(named[name])),
         )
         options = {name: [*_older(first[name], named[name])] if name in free else [first[name]] for name in order}
         found = _search(order, options, named, {})
         if found is None and clash in ("blocks", "retriever"):
             raise MismatchError(
-                f"{_why(first, named)} No other versions fit each other either. Or name versions that do."
+                f"{_missing(first, named) or _why(clash)} No other versions fit each other either. Or name versions that do."
             )
         if found is not None:
             chosen = {**first, **found}
-            _tell(first, chosen, named)
+            _tell(first, chosen, named, clash)
+            if _lacks_index(first, chosen, named, free) and (missing := _missing(first, named)):
+                say(missing)
     artifacts: dict[str, Artifact | None] = {}
     for name, candidate in chosen.items():
         same = candidate is first[name]
@@ -136,10 +138,14 @@ def beside(artifact: Artifact | Path | str, kind: str) -> Path:
     return found if place.is_absolute() else Path(os.path.relpath(found))
 
 
-def make_index_hint(blocks: object, retriever: object) -> str:
-    """Return the commands that make an index of these blocks with this retriever."""
-    where = (shlex.quote(str(one)) for one in (blocks, retriever))
-    return "`realmctl embed --blocks {} --retriever {}` and then `realmctl build-index`".format(*where)
+def make_index_hint(blocks: Path, retriever: object) -> str:
+    """Return the commands that make an index of these blocks with this retriever, beside the blocks."""
+    where = [shlex.quote(str(one)) for one in (blocks, retriever)]
+    workspace = beside(blocks, "index").parent
+    named = "" if workspace == Path("artifacts") else f" --workspace {shlex.quote(str(workspace))}"
+    return "`realmctl embed --blocks {} --retriever {}{}` and then `realmctl build-index{}`".format(
+        *where, named, named
+    )
 
 
 def _opened(value: Artifact | Path | str | None, kinds: tuple[str, ...], where: str) -> Artifact:
@@ -265,31 +271,43 @@ def _own_index(taken: Mapping[str, _Candidate], index: Named) -> Mapping[str, st
     return next((model.own_index for model in models if model.own_index), {"retriever": ""} if searching else {})
 
 
-def _tell(first: Mapping[str, _Candidate], chosen: Mapping[str, _Candidate], named: Mapping[str, Named]) -> None:
+def _tell(
+    first: Mapping[str, _Candidate], chosen: Mapping[str, _Candidate], named: Mapping[str, Named], clash: str
+) -> None:
     """Say what is taken that is not simply the newest, and why."""
-    why: str | None = _why(first, named)
     for name, candidate in chosen.items():
         if candidate is first[name]:
             continue
         if first[name].place is None:
             say(f"taking {candidate.path}, because the index in {_trained(first)} is of other blocks")
         else:
-            say(f"taking {candidate.path}, not {first[name].path}{f': {why}' if why else ', which does not fit'}")
-            why = None
+            say(f"taking {candidate.path}, not {first[name].path}: {_why(clash)}")
 
 
-def _why(first: Mapping[str, _Candidate], named: Mapping[str, Named]) -> str:
-    """Why the newest versions do not fit, and the commands that make what is missing."""
+def _why(clash: str) -> str:
+    return f"the newest versions do not fit each other, they differ in their {clash}."
+
+
+def _lacks_index(
+    first: Mapping[str, _Candidate],
+    chosen: Mapping[str, _Candidate],
+    named: Mapping[str, Named],
+    free: Collection[str],
+) -> bool:
+    """Whether older blocks or models are taken because no index fits the newest, and not because an index was named."""
+    gone_back = any(_rank(named[name]) < 2 and candidate is not first[name] for name, candidate in chosen.items())
+    return gone_back and all(name in free for name, one in named.items() if _rank(one) == 2)
+
+
+def _missing(first: Mapping[str, _Candidate], named: Mapping[str, Named]) -> str:
+    """Say that no index fits the newest blocks and models, and the commands that make one; empty if they differ in something else."""
     blocks = next((candidate for name, candidate in first.items() if named[name].kinds[0] == "blocks"), None)
     trained = _trained(first)
-    clash = _clash(first, named)
-    if clash in ("blocks", "retriever") and blocks is not None and trained is not None:
-        vectors = next(candidate.vectors for candidate in first.values() if candidate.vectors)
-        hint = make_index_hint(blocks.path, _maker_of(vectors, trained))
-        return f"{blocks.path} has no index made with the retriever of {trained}. To make one, run {hint}."
-    if clash == "vocabulary":
-        return "the newest versions have different vocabularies."
-    return f"the newest versions were made of different {clash}."
+    if blocks is None or trained is None or _clash(first, named) not in ("blocks", "retriever"):
+        return ""
+    vectors = next(candidate.vectors for candidate in first.values() if candidate.vectors)
+    hint = make_index_hint(blocks.path, _maker_of(vectors, trained))
+    return f"{blocks.path} has no index made with the retriever of {trained}. To make one, run {hint}."
 
 
 def _trained(first: Mapping[str, _Candidate]) -> Path | None:

@@ -372,7 +372,7 @@ def _open_search(
     if retriever is not None:
         named["retriever"] = Named(retriever, ("retriever",), "--retriever")
         named["index"] = Named(indexes, ("index",), "index")
-    chosen = choose(named, newest_of="index" if retriever is not None else None)
+    chosen = choose(named, blocks_first=True)
     of_blocks, made_by, index = (chosen.get(kind) for kind in ("blocks", "retriever", "index"))
     assert of_blocks is not None
     searcher = searcher_type("dense" if index else "bm25").start(

@@ -54,7 +54,7 @@ class Service:
         self.models, self.versions, self.edits_allowed = models, versions, edits_allowed
         self.most_waiting, self.refused = most_waiting, 0
         self.latencies, self._worker = Latencies(), Worker(most_waiting)
-        self._editing, self._start = threading.Lock(), time.monotonic()
+        self._editing, self._changing, self._start = threading.Lock(), threading.Lock(), time.monotonic()
         self._stopped, self._held = threading.Event(), versions.held()
         self._models_at_start, self._told = versions.models_now(), list[str]()
 
@@ -126,7 +126,7 @@ class Service:
 
         Meanwhile the former version is served. An edit in progress is not disturbed.
         """
-        if (held := self.versions.held()) == self._held or not self._editing.acquire(blocking=False):
+        if (held := self.versions.held()) == self._held or not self._changing.acquire(blocking=False):
             return False
         try:
             self._held = held
@@ -140,7 +140,7 @@ class Service:
             warn(f"{self.models.version.blocks} is still served: {error}")
             return False
         finally:
-            self._editing.release()
+            self._changing.release()
 
     def newer_models(self) -> list[str]:
         """Return the models that other runs have made since the start, such as `qa-model v3`. They are served after a restart.
@@ -181,8 +181,8 @@ class Service:
         done = Future[EditReply]()
         try:
             self._require_newest(version)
-            edit = edit_of(self.models)
-            thread = threading.Thread(target=self._edit, args=(edit, done), name="serve-edit", daemon=True)
+            edit_of(self.models)  # whoever asks hears at once that the block is not there
+            thread = threading.Thread(target=self._edit, args=(version, edit_of, done), name="serve-edit", daemon=True)
             thread.start()
         except BaseException:
             self._editing.release()
@@ -195,13 +195,18 @@ class Service:
             raise LockedError(f"The edit was made from {version}, and {served} is served now. Look at the block again.")
         self.versions.require_newest(self.models.version)
 
-    def _edit(self, edit: Mapping[str, object], done: Future[EditReply]) -> None:
+    def _edit(
+        self, version: str | None, edit_of: Callable[[Models], Mapping[str, Any]], done: Future[EditReply]
+    ) -> None:
         start = time.perf_counter()
         try:
-            made = self.versions.edit(self.models.version, [edit])
-            models = self.models.over(made.version)
-            rows = [row for row, block in enumerate(models.corpus) if block.document == edit["id"]]
-            self.models = models
+            with self._changing:  # after a version of another run is opened
+                self._require_newest(version)
+                edit = edit_of(self.models)
+                made = self.versions.edit(self.models.version, [edit])
+                models = self.models.over(made.version)
+                rows = [row for row, block in enumerate(models.corpus) if block.document == edit["id"]]
+                self.models = models
             seconds = time.perf_counter() - start
             self.latencies.add("edit", seconds)
             reply = EditReply(
@@ -261,4 +266,5 @@ def _edit_of_block(models: Models, name: str, text: str | None) -> dict[str, obj
     document, kept = models.corpus.block(changed).document, [each for each in texts if each is not None]
     if not kept:
         return {"op": "remove", "id": document}
-    return {"op": "update", "id": document, "text": " ".join(kept)}
+    between = "\n" if any("\n" in models.corpus.block(row).text for row in rows) else " "
+    return {"op": "update", "id": document, "text": between.join(kept)}

@@ -97,7 +97,7 @@ def open_service(workspace: Path) -> Iterator[Open]:
 
     def opener(edits: bool = True, most_waiting: int = 64, **paths: Any) -> Service:
         given = {"qa_model": workspace / "qa-model", "model": workspace / "model", "closed_book": None, **paths}
-        models, versions = open_models(**given, **series(workspace))
+        models, versions = open_models(**{**series(workspace), **given})
         opened.append(Service(models, versions, edits, most_waiting))
         return opened[-1]
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from types import SimpleNamespace
 
 import pytest
 
 import realmctl
+from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.serve.messages import Ask, Search
 from realmctl.serve.models import open_models
-from tests.fixtures.chain import baseline
+from stages.revise import Revise
+from tests.fixtures.chain import baseline, make_index
+from tests.fixtures.retriever import make_retriever
 from tests.serve.conftest import QUESTION, series
 
 EDIT = {"op": "update", "id": "d0", "text": "Ada Lorn was born in Nowhere."}
@@ -85,6 +89,18 @@ def test_a_search_needs_no_model_that_reads_and_follows_an_edit(workspace, dense
     fresh, _ = opened(workspace, qa_model=None, model=None, **retriever)
     assert fresh.search([Search(query=EDIT["text"], top=4)]) == [after]
     assert EDIT["text"] in [block.text for block in fresh.corpus]
+
+
+def test_the_newest_index_decides_with_which_retriever_it_is_searched(workspace):
+    """`adapt` leaves a second retriever with its index; then `index-docs` makes other documents searchable by the first."""
+    first, blocks = (open_artifact(workspace / kind / "v1") for kind in ("retriever", "blocks"))
+    make_index(workspace, blocks, make_retriever(workspace / "retriever", blocks, seed=1))
+    edits = workspace / "edits.jsonl"
+    edits.write_text(json.dumps(EDIT) + "\n")
+    revised = Revise(blocks=blocks, edits=edits, workers=1).make(workspace / "blocks")
+    make_index(workspace, revised, first)
+    models, _ = opened(workspace, **search_alone(workspace))
+    assert models.version.blocks.content == revised.content
 
 
 def test_searches_that_wait_together_are_embedded_at_once(workspace, monkeypatch):

@@ -15,8 +15,10 @@ from realmctl.serve.models import Models
 from realmctl.serve.service import UnknownBlock
 from realmctl.serve.versions import Versions
 from stages.build_index import BuildIndex
+from stages.chunk import Chunk
 from stages.revise import Revise
-from tests.serve.conftest import QUESTION
+from tests.fixtures.chain import make_index
+from tests.serve.conftest import QUESTION, series
 
 PATIENCE = 30
 
@@ -64,6 +66,31 @@ def test_a_second_edit_at_the_same_time_is_refused(service, monkeypatch):
     assert service.ask(Ask(question=QUESTION)).result(PATIENCE).version.startswith("v1-")  # answers go on
     go_on.set()
     assert one.result(PATIENCE).version.startswith("v2-") and not service.status().editing
+
+
+def test_an_edit_waits_while_a_version_of_another_run_is_opened(service, workspace, monkeypatch):
+    service.versions.edit(service.models.version, [{"op": "remove", "id": "d7"}])
+    entered, go_on, plain = threading.Event(), threading.Event(), Versions.newest
+
+    def slow(self):
+        entered.set()
+        assert go_on.wait(PATIENCE)
+        return plain(self)
+
+    def newest(self, version):
+        """The version that is served when the edit starts counts as the newest: another run may write one just after."""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Versions, "newest", slow)
+        patch.setattr(Versions, "require_newest", newest)
+        looking = threading.Thread(target=service.follow)
+        looking.start()
+        assert entered.wait(PATIENCE)
+        made = service.remove("d1-0", None)
+        assert service.status().editing and not made.done()
+    go_on.set()
+    looking.join(PATIENCE)
+    assert made.result(PATIENCE).version.startswith("v3-") and "d7-0" not in service.models.row_of
 
 
 def test_an_edit_that_fails_is_told_and_the_former_version_is_served(service, monkeypatch):
@@ -156,6 +183,22 @@ def test_one_block_of_a_document_is_replaced_or_removed(service):
         service.remove("d3-0", None).result(PATIENCE)
     with pytest.raises(UnknownBlock):
         service.block("d3-0")
+
+
+def test_the_lines_of_a_document_stay_when_a_block_of_it_is_edited(made_chain, open_service, tmp_path):
+    page, retriever = tmp_path / "list.md", made_chain.retriever
+    page.write_text("# Towns\n\n" + "".join(f"- The town of Ashby has {n} old houses.\n" for n in range(8)))
+    blocks = Chunk(
+        corpus=(page,), tokenizer=str(made_chain.blocks.path / "tokenizer"), max_wordpieces=48, workers=1
+    ).make(tmp_path / "w" / "blocks")
+    make_index(tmp_path / "w", blocks, retriever)
+    service = open_service(qa_model=None, model=None, retriever=retriever.path, **series(tmp_path / "w"))
+    first, *others = [block.id for block in service.models.corpus]
+    assert others
+    made = service.replace(first, NewText(text="- Ashby is a town.\n- Velford is another.")).result(PATIENCE)
+    text = "\n".join(service.block(name).text for name in made.document_blocks)
+    assert text.splitlines()[:2] == ["- Ashby is a town.", "- Velford is another."]
+    assert all(line.startswith("- ") and line.endswith(".") for line in text.splitlines())
 
 
 def test_an_added_document_is_found_and_left_out(service):

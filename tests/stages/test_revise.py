@@ -62,6 +62,18 @@ def test_passages_keep_their_ids_in_a_revision(tmp_path):
     assert [record.id for record in Corpus(revised)] == ["p-1", "p-2", "p-3"]
 
 
+def test_an_updated_list_keeps_its_lines_and_a_plain_text_has_none(tmp_path):
+    pages = {"list.md": "# Towns\n\n- The river.\n- The stone.\n", "plain.txt": "The river\nwas near."}
+    for name, body in pages.items():
+        (tmp_path / name).write_text(body)
+    cut = {"tokenizer": "train:200", "max_wordpieces": LENGTH, "workers": 1}
+    blocks = Chunk(corpus=tuple(tmp_path / name for name in pages), **cut).make(tmp_path / "blocks")
+    new = "- The lamp.\n- The cloud.\n- The horse."
+    edits = write_edits(tmp_path / "edits", *({"op": "update", "id": name, "text": new} for name in pages))
+    revised = Revise(blocks=blocks, edits=edits, workers=1).make(tmp_path / "blocks")
+    assert [block.text for block in Corpus(revised)] == [new, new.replace("\n", " ")]
+
+
 def test_the_blocks_are_an_argument_or_an_option_and_not_both(tmp_path):
     blocks = make_blocks(tmp_path / "blocks", {"Lamp": [["The stone lamp."]]})
     edits = write_edits(tmp_path / "edits", {"op": "remove", "id": "no-such-document"})

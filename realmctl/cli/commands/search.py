@@ -39,7 +39,7 @@ def search(
         typer.Option(
             parser=path,
             autocompletion=completion.artifacts("blocks"),
-            help="Default: those of the index; for bm25 <workspace>/blocks.",
+            help="Default: the newest of <workspace>/blocks that have an index; for bm25 the newest.",
         ),
     ] = None,
     retriever: Annotated[
@@ -47,7 +47,7 @@ def search(
         typer.Option(
             parser=path,
             autocompletion=completion.artifacts("retriever"),
-            help="Retriever or model that embeds the queries. Default: the one that made the index.",
+            help="Retriever or model that embeds the queries. Default: the newest of <workspace>/retriever that has an index of the blocks.",
         ),
     ] = None,
     index: Annotated[

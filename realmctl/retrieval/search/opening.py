@@ -40,8 +40,8 @@ def load_search(
         workspace: folder of the artifacts that are not named.
         method: dense (retriever and index), bm25 (blocks alone, extra `bm25`), hybrid (both, fused), or the searcher
             of a plug-in. By default dense where there is an index, else bm25.
-        blocks, retriever, index: artifacts; by default the newest of the workspace that fit each other. A model or a qa-model stands
-            for its retriever and its index.
+        blocks, retriever, index: artifacts; by default the newest blocks of the workspace that have an index, with the newest
+            retriever that has one of them. A model or a qa-model stands for its retriever and its index.
         bm25_weight: factor of BM25's part in hybrid search.
         fusion: what hybrid search sums up: ranks (reciprocal rank fusion), or scores.
         bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words.
@@ -83,7 +83,7 @@ def load_search(
         named = {}
     named["blocks"] = blocks
     asked = {name: Named(given or folder / name, (name,), f"--{name}") for name, given in named.items()}
-    chosen = choose(asked, newest_of=None if retriever or blocks else "index")
+    chosen = choose(asked, blocks_first=True)
     of_blocks = chosen["blocks"]
     assert of_blocks is not None
     inputs = SearchInputs(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 
 import pytest
 
 import realmctl
+from realmctl import load_search
 from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError
 from realmctl.questions.ranking.trec import read_run
@@ -51,7 +54,32 @@ def test_an_index_is_searched_with_what_it_was_made_from(chain: Chain, tmp_path,
         realmctl.load_search(tmp_path, method="hybrid")
 
 
-def test_the_newest_index_decides_with_which_retriever_it_is_searched(chain: Chain, tmp_path):
+def test_blocks_that_are_as_before_are_searched_with_their_former_index(chain: Chain, tmp_path, capsys):
+    """As after a revision that another one took back: the third version has the texts of the first."""
+    for kind in ("blocks", "retriever", "index"):
+        shutil.copytree(chain.folder / kind, tmp_path / kind)
+    texts = documents()
+    second = make_blocks(tmp_path / "blocks", {**texts, "Ada": next(iter(texts.values()))})
+    make_index(tmp_path, second, open_artifact(tmp_path / "retriever"))
+    shutil.copytree(tmp_path / "blocks" / "v1", tmp_path / "blocks" / "v3")
+    assert realmctl.load_search(tmp_path).blocks.artifact.path == tmp_path / "blocks" / "v3"
+    told = capsys.readouterr().err
+    assert f"taking {tmp_path / 'index' / 'v1'}" in told and "realmctl embed" not in told
+
+
+def test_the_command_that_makes_a_missing_index_makes_it(chain: Chain, realmctl, tmp_path, capsys):
+    for kind in ("blocks", "retriever", "index"):
+        shutil.copytree(chain.folder / kind, tmp_path / "my w" / kind)
+    texts = documents()
+    revised = make_blocks(tmp_path / "my w" / "blocks", {**texts, "Ada": next(iter(texts.values()))})
+    load_search(tmp_path / "my w")
+    for command in re.findall("`realmctl (.*?)`", capsys.readouterr().err):
+        code, _, err = realmctl(*shlex.split(command))
+        assert code == 0, err
+    assert load_search(tmp_path / "my w").blocks.artifact.path == revised.path
+
+
+def test_the_newest_blocks_decide_with_which_retriever_they_are_searched(chain: Chain, tmp_path):
     """`adapt` leaves a second retriever with its index; then `index-docs` makes other documents searchable by the first."""
     for kind in ("blocks", "retriever", "index"):
         shutil.copytree(chain.folder / kind, tmp_path / kind)
