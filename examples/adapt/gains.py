@@ -53,6 +53,7 @@ NAMES = {
     "realm": "REALM after ICT, 200 steps of 8 sentences",
     "realm-kept": "REALM after `adapt`, 200 steps of 8 sentences",
     "realm-judged": "REALM after `adapt`, kept unless a loss is measured",
+    "realm-apart": "REALM after `adapt`, candidates of other articles alone, kept unless a loss is measured",
     "realm-large": "REALM after the encoder, 400 steps of 64 sentences",
     "causal": "a frozen causal language model as reader",
     "generated": "questions of a language model",
@@ -64,6 +65,7 @@ STARTS = {
     "realm": "ict",
     "realm-kept": "ict-kept",
     "realm-judged": "ict-kept",
+    "realm-apart": "ict-kept",
     "realm-large": "encoder",
     "causal": "encoder",
 }

@@ -51,25 +51,28 @@ PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3}
 """The colour of each search, as a place in `COLORS`."""
 
 
-def overview(results: Results) -> list[str]:
-    """A row for each arm and search: its gain over the encoder on each set, bold where it is shown; mean and worst over all sets."""
+def overview(results: Results, whole: bool) -> list[str]:
+    """A row for each arm and search: its gain over the encoder on each set, bold where it is shown; mean and worst over all sets.
+
+    whole: The rows that were measured on all sets, or else the others, without mean and worst.
+    """
     places = ordered(results)
-    lines = [
-        f"| retriever | search | {' | '.join(map(named, places))} | mean | worst | seeds, at least |",
-        f"|---|---|{'--:|' * (len(places) + 3)}",
-    ]
+    columns = [*map(named, places), *(["mean", "worst"] if whole else []), "seeds, at least"]
     rows = dict.fromkeys(row for place in places for row in results.rows(place) if row != ("encoder", "dense"))
+    rows = [row for row in rows if whole == all(row in results.rows(place) for place in places)]
+    if not rows:
+        return []
+    lines = [f"| retriever | search | {' | '.join(columns)} |", f"|---|---|{'--:|' * len(columns)}"]
     for row in sorted(rows, key=order):
         gains = [
             results.gain(place, row, ("encoder", "dense")) if row in results.rows(place) else None for place in places
         ]
         known = [gain for gain in gains if gain]
         cells = ["-" if gain is None else gain.cell for gain in gains]
-        whole = len(known) == len(gains)
-        mean = f"{np.mean([gain.mean for gain in known]):+.3f}" if whole else "-"
-        worst = f"{min(gain.mean for gain in known):+.3f}" if whole else "-"
-        seeds = min(gain.seeds for gain in known)
-        lines.append(f"| {called(row[0])} | {searched(row[1])} | {' | '.join(cells)} | {mean} | {worst} | {seeds} |")
+        means = [gain.mean for gain in known]
+        cells += [f"{np.mean(means):+.3f}", f"{min(means):+.3f}"] if whole else []
+        cells.append(str(min(gain.seeds for gain in known)))
+        lines.append(f"| {called(row[0])} | {searched(row[1])} | {' | '.join(cells)} |")
     return lines
 
 
@@ -313,10 +316,9 @@ def page(results: Results, plots: str) -> str:
         f"- **Encoder as published**: {', '.join(sorted({place[0] for place in results.places}))}.",
         *KEY,
         "",
-        "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0. A dash: not measured. Spider and coCondenser "
-        "draw from several passages of a document, and MLQuestions has single ones.",
+        "Difference in nDCG@10 from the encoder as published. Bold: the 95 % interval excludes 0.",
         "",
-        *overview(results),
+        *overview(results, whole=True),
         "",
         *([*("| set | documents | questions by |", "|---|---|---|"), *sets, ""] if sets else []),
         f"![Gains of each way on each set]({plots}/gains.svg)",
@@ -334,6 +336,15 @@ def page(results: Results, plots: str) -> str:
         "([what was tried](adapt-recipe.md), [the targets that we set](adapt-targets.md)).",
         "",
     ]  # fmt: skip
+    if some := overview(results, whole=False):
+        parts += [
+            "## Ways measured on some sets",
+            "",
+            "As in the first table. A dash: not measured. Spider and coCondenser draw from several passages of a document, and MLQuestions has single ones.",
+            "",
+            *some,
+            "",
+        ]
     parts += over_start(results)
     for place in ordered(results):
         queries = results.values(place, ("encoder", "dense")).shape[1]

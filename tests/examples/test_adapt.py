@@ -101,7 +101,7 @@ def test_the_page_says_first_what_each_arm_brought(tmp_path):
     assert "| **+0.100** |" in rows["| encoder as published,hybrid, weighted sum"]
     assert "| **-0.300** |" in rows["| RetroMAE,dense"] and rows["| RetroMAE,dense"].endswith("| 1 |")
     assert rows["| another way,dense"].endswith("| +0.000 | +0.000 | +0.000 | 1 |")
-    assert [*rows][-1] == "| 64 labelled questions,dense"
+    assert [*rows][-1] == "| 64 labelled questions,dense" and "## Ways measured on some sets" not in text
     holds = text.partition("## What holds")[2].partition("## ")[0]
     said = [line for line in holds.splitlines() if line.startswith("- ")]
     assert len(said) == 3 and "mean +0.100; a gain on 1 of 1 sets" in said[0]
@@ -341,3 +341,17 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     assert "causal language model" in page_file.read_text()
     adapt()
     assert results.read_text().splitlines() == lines
+
+
+def test_what_was_measured_on_some_sets_alone_has_a_table_of_its_own(tmp_path):
+    records = [
+        *({**line("encoder", "dense", 0, [0.4] * 50), "split": split} for split in ("test", "other")),
+        *({**line("ict", "dense", 0, [0.5] * 50), "split": split} for split in ("test", "other")),
+        {**line("spider", "dense", 0, [0.5] * 50), "split": "other"},
+    ]
+    results = tmp_path / "runs.jsonl"
+    results.write_text("".join(json.dumps(record) + "\n" for record in records))
+    text = page.page(gains.Results(results), "page")
+    first, some = (text.partition(f"## {title}")[2].partition("## ")[0] for title in ("Every way", "Ways measured on"))
+    assert "| ICT | dense | **+0.100** | **+0.100** | +0.100 | +0.100 | 1 |" in first and "| Spider |" not in first
+    assert "| Spider | dense | - | **+0.100** | 1 |" in some and "| ICT |" not in some
