@@ -205,8 +205,8 @@ PLACES = [
             M(
                 "formula",
                 "queries are searched with dropout",
-                "encoder.eval().embed_queries(packed)",
-                "encoder.train().embed_queries(packed)",
+                "with evaluating(encoder), ",
+                "with torch.no_grad(), ",
             ),
         ),
     ),

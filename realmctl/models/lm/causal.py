@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from realmctl.errors import InputError
+from realmctl.models.evaluating import evaluating
 from realmctl.models.lm.model import LanguageModel
 from realmctl.models.lm.prompts import BlockPrompt, split_at
 from realmctl.models.lm.reading import (
@@ -199,13 +200,12 @@ class CausalReader(LmReader):
         return next(self.model.parameters()).device
 
 
-@torch.no_grad()
 def require_causal(model: LanguageModel) -> None:
     """Check on two rows that differ in their last token that the model predicts the same before it. Raises InputError for a model that does not."""
     row = [model.special.start, *range(min(3, model.net.config.vocab_size - 1))]
-    training, ids_BL = model.net.training, torch.tensor([row, [*row[:-1], row[-1] + 1]])
-    one, other = model.net.eval()(input_ids=ids_BL, use_cache=False).logits[:, :-1]
-    model.net.train(training)
+    ids_BL = torch.tensor([row, [*row[:-1], row[-1] + 1]])
+    with evaluating(model.net):
+        one, other = model.net(input_ids=ids_BL, use_cache=False).logits[:, :-1]
     if (one - other).abs().max() > max(1e-3, 2 * torch.finfo(one.dtype).eps) * one.abs().max():
         raise InputError(
             f"The model of type {model.net.config.model_type} sees what follows a token, so it cannot go on with a text. Name a causal "

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-
 from realmctl.execution import processes
 from realmctl.log import say
+from realmctl.models.evaluating import evaluating
 from realmctl.models.precision import autocast
 from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
@@ -75,19 +74,16 @@ class BestOnDev(Around[Part]):
         say(f"finetune: the best of {step} steps on dev is step {best['step']}, span exact match {best['score']:.4f}")
         return {"best_step": best["step"], "best_dev_span_exact_match": round(best["score"], 6)}
 
-    @torch.no_grad()
     def _span_exact_match(self) -> float:
         """The share of the questions whose best span is an answer. Each process reads a part of the questions."""
-        training, right, count = self.modules.training, 0.0, 0.0
-        self.modules.eval()
-        size = self.settings.batch_size
-        for start in range(0, len(self.dev.questions), size):
-            numbers = list(range(start, min(start + size, len(self.dev.questions))))
-            own = numbers[processes.rank() :: processes.world_size()]
-            with autocast(next(self.modules.parameters()).device, self.settings.precision):
+        right, count, size = 0.0, 0.0, self.settings.batch_size
+        device = next(self.modules.parameters()).device
+        with evaluating(self.modules), autocast(device, self.settings.precision):
+            for start in range(0, len(self.dev.questions), size):
+                numbers = list(range(start, min(start + size, len(self.dev.questions))))
+                own = numbers[processes.rank() :: processes.world_size()]
                 for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together
                     matches, questions = self.dev.loss(part)[1]["span_exact_match"]
                     right, count = (right + float(matches), count + float(questions)) if own else (right, count)
-        self.modules.train(training)
         found = data_parallel.exchange([right, count])
         return float(sum(matches for matches, _ in found) / sum(questions for _, questions in found))

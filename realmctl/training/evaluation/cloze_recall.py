@@ -22,6 +22,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.index.recall import wilson
+from realmctl.models.evaluating import evaluating
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
@@ -177,22 +178,21 @@ class ClozePassages:
 
         on_progress: called with the number of further passages that are embedded.
         """
-        training, own = retriever.training, slice(processes.rank(), None, processes.world_size())
-        retriever.eval()
+        own = slice(processes.rank(), None, processes.world_size())
         passage_MD = np.empty((len(self), retriever.projection), np.float32)
-        ours = embed_titles_and_bodies(
-            retriever, collator, self.titles[own], self.bodies[own], precision=precision, on_progress=on_progress
-        )
+        count, each = len(self.sentences), SENTENCES_AT_ONCE
+        with evaluating(retriever):
+            ours = embed_titles_and_bodies(
+                retriever, collator, self.titles[own], self.bodies[own], precision=precision, on_progress=on_progress
+            )
+            sentence_ND = np.concatenate(
+                [
+                    embed_questions(retriever, collator, self.sentences[start : start + each], precision=precision)
+                    for start in range(0, count, each)
+                ]
+            )
         for rank, theirs in enumerate(data_parallel.gather_rows(ours)):
             passage_MD[rank :: processes.world_size()] = theirs
-        count, each = len(self.sentences), SENTENCES_AT_ONCE
-        sentence_ND = np.concatenate(
-            [
-                embed_questions(retriever, collator, self.sentences[start : start + each], precision=precision)
-                for start in range(0, count, each)
-            ]
-        )
-        retriever.train(training)
         score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
         return score_NM
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import Index
+from realmctl.models.evaluating import evaluating
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import autocast
 from realmctl.models.retriever import Retriever
@@ -41,11 +42,9 @@ class RecallQuestions:
         rank_B = self._ranks(index.search(self._embedded(retriever), max(DEPTHS))[1])
         return {f"recall@{depth}": float((rank_B < depth).mean()) for depth in DEPTHS}
 
-    @torch.no_grad()
     def _embedded(self, retriever: Retriever) -> NDArray[np.float32]:
-        was_training, device = retriever.training, next(retriever.parameters()).device
-        retriever.eval()
-        with autocast(device, self._precision):
+        device = next(retriever.parameters()).device
+        with evaluating(retriever), autocast(device, self._precision):
             parts = [
                 retriever.embed_queries(
                     retriever.pack_queries(self._collator, self._tokens[start:stop], retriever.longest_question).to(
@@ -55,7 +54,6 @@ class RecallQuestions:
                 for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
                 for stop in (start + QUESTIONS_AT_ONCE,)
             ]
-        retriever.train(was_training)
         embedded: NDArray[np.float32] = torch.cat(parts).cpu().numpy()
         return embedded
 

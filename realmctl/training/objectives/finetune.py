@@ -27,6 +27,7 @@ from realmctl.artifacts.description import QA_MODEL, QaModelDescription, write_d
 from realmctl.corpus.block_texts import BlockTexts
 from realmctl.corpus.corpus import TokenIds
 from realmctl.execution import processes
+from realmctl.models.evaluating import evaluating
 from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import TokenBatch, block_token_mask
 from realmctl.models.optimizer import layer_lr_multipliers
@@ -141,10 +142,11 @@ class FinetuneObjective(SelfContained):
 
     def parts(self, numbers: list[int], questions_in_batch: int, hard: bool = False) -> Sequence[FinetuneMicroBatch]:
         """Return micro-batches of these questions, by number, with the blocks that the searcher currently finds."""
-        training = self.searcher.learner.training
-        self.searcher.learner.eval()
-        _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.settings.retriever_beam)
-        self.searcher.learner.train(training and not self.settings.freeze_retriever)
+        if self.settings.freeze_retriever:
+            self.searcher.learner.eval()
+        with evaluating(self.searcher.learner):
+            tokens = [self.tokens[number] for number in numbers]
+            _, rows_QK = self.searcher.nearest(tokens, self.settings.retriever_beam)
         cuts = (slice(start, start + self.settings.at_once) for start in range(0, len(numbers), self.settings.at_once))
         return [
             dataclasses.replace(self._part(numbers[cut], rows_QK[cut], questions_in_batch), hard=hard) for cut in cuts

@@ -34,6 +34,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.models.evaluating import evaluating
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import distillation, retrieval_utility, scaled, sequence_marginal, token_marginal
 from realmctl.models.precision import autocast, pick_device, to_device
@@ -249,14 +250,12 @@ class PretrainObjective:
             drawn, self.retriever.pack_queries(self.collator, tokens, self.queries.query_length), self.collator.frame
         )
 
-    @torch.no_grad()
     def vectors(self, drawn: Sequence[Query]) -> NDArray[np.float32]:
         """Query vectors to search with, float32 [B, D], in the arithmetic of training and evaluation."""
         encoder = self.in_use.encoder or self.retriever
-        training, packed = encoder.training, self._batch(drawn).packed.to(self._device)
-        with autocast(self._device, self.settings.precision):
-            query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
-        encoder.train(training)
+        packed = self._batch(drawn).packed.to(self._device)
+        with evaluating(encoder), autocast(self._device, self.settings.precision):
+            query_BD: NDArray[np.float32] = encoder.embed_queries(packed).float().cpu().numpy()
         return query_BD
 
     def _candidates(
@@ -391,18 +390,15 @@ class PretrainObjective:
         rows = [self._blocks_of(self._candidates(self._watched, query_BD, index)) for index in (stale, fresh)]
         return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
 
-    @torch.no_grad()
     def _reader_at_start(self, rows_BN: NDArray[np.int64]) -> Mapping[str, Any]:
         """Return metrics of the watched queries' gains with these candidates, and the alarms that they raise."""
-        blocks, training = PositiveBlocks(), self.modules.training
-        self.modules.eval()
+        blocks = PositiveBlocks()
         for start in range(0, len(self._watched), self.settings.at_once):
             cut = slice(start, start + self.settings.at_once)
             part = PretrainMicroBatch(self._batch(self._watched[cut]), rows_BN[cut], 1.0)
-            with autocast(self._device, self.settings.precision):
+            with evaluating(self.modules), autocast(self._device, self.settings.precision):
                 _, comparison = self.compare(part)
             blocks.add_compared([query.targets for query in part.asked.queries], part.rows_BN, self.corpus, *comparison)
-        self.modules.train(training)
         found = blocks.at_start()
         raised = self.alarms.observe({"step": 0, **found})
         return {**found, **({"alarms": raised} if raised else {})}

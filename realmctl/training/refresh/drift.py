@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
+from realmctl.models.evaluating import evaluating
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.training.monitoring.index_change import drift, evenly_spaced
@@ -51,8 +52,6 @@ class DriftWatch:
         return True
 
     def _embedded(self, retriever: Retriever) -> NDArray[np.float32]:
-        was_training, maker = retriever.training, self._maker
-        precision = maker.request.precision
-        found = embed_blocks(retriever.eval(), maker.collator, maker.corpus, self._rows, precision=precision)
-        retriever.train(was_training)
-        return found
+        maker, precision = self._maker, self._maker.request.precision
+        with evaluating(retriever):
+            return embed_blocks(retriever, maker.collator, maker.corpus, self._rows, precision=precision)
