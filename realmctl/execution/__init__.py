@@ -1,1 +1,1 @@
-"""Processes and signals: workers, torchrun's processes, stop signals, and children that end with their parent."""
+"""Processes and signals: workers, batches of rows, torchrun's processes, stop signals, and children that end with their parent."""

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.execution.batches import slices
 from realmctl.index.exact import ExactIndex
 from realmctl.index.protocol import RowIds, Scores, Vectors, by_score, check_queries
 from realmctl.index.recall import Recall, RecallSample
@@ -67,8 +68,7 @@ class RescoredIndex(ABC):
         found = self.find(queries, min(self.oversampled * k, self.count))
         scores = np.empty(found.shape, np.float32)
         at_once = max(1, GATHERED // max(1, found.shape[1] * self.dimension))
-        for start in range(0, len(queries), at_once):
-            part = slice(start, start + at_once)
+        for part in slices(len(queries), at_once):
             rows_BKD = self.vectors(np.maximum(found[part], 0).reshape(-1)).reshape(*found[part].shape, self.dimension)
             scores[part] = np.matmul(rows_BKD, queries[part, :, None])[..., 0]
         scores[found == UNREACHED] = -np.inf

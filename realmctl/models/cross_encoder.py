@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification
 
 from realmctl.errors import InputError
+from realmctl.execution.batches import batched
 from realmctl.models.foreign_model import open_foreign
 from realmctl.models.precision import pick_device
 
@@ -40,8 +41,7 @@ class CrossEncoder:
     def __call__(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Return the scores of a query with n passages, float32 [n], each in 0 to 1."""
         scores = [np.empty(0, np.float32)]
-        for start in range(0, len(passages), BATCH_SIZE):
-            part = list(passages[start : start + BATCH_SIZE])
+        for part in batched([*passages], BATCH_SIZE):
             inputs = self._tokenizer(
                 [query] * len(part), part, padding=True, truncation=True, max_length=self._length, return_tensors="pt"
             )

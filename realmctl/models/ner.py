@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForTokenClassification
 
+from realmctl.execution.batches import batched
 from realmctl.models.foreign_model import open_foreign
 from realmctl.models.precision import pick_device
 
@@ -39,8 +40,7 @@ class EntityRecognizer:
         """Return the entities of each text. Texts of similar lengths share a batch."""
         found: list[list[NamedEntity]] = [[] for _ in texts]
         order = sorted((row for row, text in enumerate(texts) if text), key=lambda row: len(texts[row]))
-        for at in range(0, len(order), self._batch_size):
-            rows = order[at : at + self._batch_size]
+        for rows in batched(order, self._batch_size):
             for row, entities in zip(rows, self._find([texts[row] for row in rows]), strict=True):
                 found[row] = entities
         return found

@@ -26,6 +26,7 @@ from realmctl.artifacts.disk import read_small
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
+from realmctl.execution.batches import batched
 from realmctl.log import progress, say
 from realmctl.models.lm.causal import require_causal
 from realmctl.models.lm.files import load_language_model
@@ -168,7 +169,7 @@ class _Work:
         """Rows whose prompts are about equally long."""
         order = sorted(self.rows, key=lambda row: (len(self.prompts[row]), row))
         size = max(1, self.settings.batch_size // self.settings.queries_per_block)
-        return spread([order[start : start + size] for start in range(0, len(order), size)])
+        return spread(batched(order, size))
 
     def write(self, rows: Sequence[int]) -> list[GeneratedQuery]:
         """Write the queries of some blocks. The random numbers of a query depend on the seed, the block's row and the query's number."""
@@ -313,8 +314,7 @@ def _found_again(queries: Sequence[GeneratedQuery], settings: GenerationSettings
     searcher = DenseSearcher.start(round_trip_inputs(settings))
     found: set[GeneratedQuery] = set()
     with progress(len(queries), "looking for their blocks", "queries") as bar:
-        for start in range(0, len(queries), settings.batch_size):
-            part = queries[start : start + settings.batch_size]
+        for part in batched(queries, settings.batch_size):
             _, row_BK = searcher.nearest(searcher.tokens([query.text for query in part]), settings.round_trip_top)
             found |= {query for query, own in zip(part, row_BK.tolist(), strict=True) if query.row in own}
             bar.advance(len(part))

@@ -8,6 +8,7 @@ from realmctl.demo.world.facts import Entity, Fact, World, draw_world
 from realmctl.demo.world.names import Inventory
 from realmctl.demo.world.prose import Wordings, corpus_sentences, document_texts, question, restated_text
 from realmctl.demo.world.settings import WorldSettings
+from realmctl.execution.batches import batched
 
 SENTENCES_PER_DOCUMENT = 4
 
@@ -74,10 +75,9 @@ def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> l
 
 
 def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[WorldDocument]:
-    groups = (sentences[k : k + SENTENCES_PER_DOCUMENT] for k in range(0, len(sentences), SENTENCES_PER_DOCUMENT))
     return [
         WorldDocument(f"{what.lower()}-{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
-        for number, group in enumerate(groups)
+        for number, group in enumerate(batched(sentences, SENTENCES_PER_DOCUMENT))
     ]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from realmctl.demo.world.corpora import WorldDocument
+from realmctl.execution.batches import batched
 
 DOCUMENTS_PER_FILE = 1000
 FILES_PER_FOLDER = 100
@@ -13,9 +14,8 @@ FILES_PER_FOLDER = 100
 
 def write_corpus(folder: Path, documents: Sequence[WorldDocument]) -> None:
     """Write `AA/wiki_00`, `AA/wiki_01`, ... with a JSON object on each line, like WikiExtractor --json --links."""
-    for start in range(0, len(documents), DOCUMENTS_PER_FILE):
-        group = documents[start : start + DOCUMENTS_PER_FILE]
-        subfolder, file = divmod(start // DOCUMENTS_PER_FILE, FILES_PER_FOLDER)
+    for number, group in enumerate(batched(documents, DOCUMENTS_PER_FILE)):
+        subfolder, file = divmod(number, FILES_PER_FOLDER)
         letters = ascii_uppercase[subfolder // 26] + ascii_uppercase[subfolder % 26]
         write_json_lines(folder / letters / f"wiki_{file:02}", map(_wiki_record, group))
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache, GenerationConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
+from realmctl.execution.batches import batched
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.precision import to_device
 
@@ -152,7 +153,7 @@ class LanguageModel(nn.Module):
         )
         first = 1 if self.reads_source_apart else ids_BL.shape[1]
         rows = [self._until_end(row) for row in made[:, first:].tolist()]
-        return [rows[start : start + count] for start in range(0, len(rows), count)]
+        return batched(rows, count)
 
     def generation(self, longest: int, **more: float) -> GenerationConfig:
         """Return the settings of a generation that draws nothing: at most `longest` tokens, and the special ids of this model."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache
 
+from realmctl.execution.batches import batched
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.lm.model import LanguageModel
 from realmctl.models.precision import to_device
@@ -91,7 +92,7 @@ class PromptWriter:
         )
         log_prob_RT = torch.stack(chooser.log_prob_R, 1).cpu()
         found = [self._written(*row, stop) for row in zip(made[:, start:].tolist(), log_prob_RT, strict=True)]
-        return [found[place : place + each] for place in range(0, len(found), each)]
+        return batched(found, each)
 
     def _written(self, row: list[int], log_prob_T: Tensor, stop: _Stop) -> Written:
         count = next((n for n in range(1, len(row) + 1) if stop.ended(row[:n])), 0)

@@ -17,6 +17,7 @@ from typing import TextIO
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
+from realmctl.execution.batches import batched
 from realmctl.log import progress, warn
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question, read_questions
@@ -171,8 +172,7 @@ def _answered(
     system: Answering | Searcher, questions: Sequence[Question], hits: int, batch_size: int
 ) -> Iterator[tuple[Question, AnsweredQuestion]]:
     """Yield each question with its best answer and its hits. A searcher alone gives hits and no answer."""
-    for start in range(0, len(questions), batch_size):
-        batch = questions[start : start + batch_size]
+    for batch in batched(questions, batch_size):
         texts = [question.question for question in batch]
         if isinstance(system, Answering):
             yield from zip(batch, system.answer(texts, 1, k=hits, batch_size=batch_size), strict=True)

@@ -20,6 +20,7 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import QA_MODEL, describe_qa_model
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import InputError
+from realmctl.execution.batches import batched
 from realmctl.models.inputs import block_token_mask
 from realmctl.models.precision import autocast, to_device
 from realmctl.models.span_head import LOWEST, SpanReader, within_block
@@ -84,8 +85,8 @@ class ExtractiveAnswerer(Answerer):
         """The `top` best answers with different texts to each question, read from the first `reader_beam` hits."""
         rows = [(asked, hit) for asked, own in zip(tokens, hits, strict=True) for hit in own[: self.reader_beam]]
         spans: list[list[Span]] = []
-        for start in range(0, len(rows), ROWS_READ_AT_ONCE):
-            spans += self._read(rows[start : start + ROWS_READ_AT_ONCE], 2 * top)
+        for part in batched(rows, ROWS_READ_AT_ONCE):
+            spans += self._read(part, 2 * top)
         of_block, answers = iter(spans), []
         for own in hits:
             together = [(span, hit) for hit in own[: self.reader_beam] for span in next(of_block)]

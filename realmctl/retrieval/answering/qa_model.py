@@ -19,6 +19,7 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError
+from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.precision import check_precision
@@ -114,8 +115,7 @@ class Answering(TextSearch, ABC):
         """
         require_questions(questions, "top", top)
         found: list[AnsweredQuestion] = []
-        for start in range(0, len(questions), batch_size):
-            batch = questions[start : start + batch_size]
+        for batch in batched(questions, batch_size):
             tokens = self.tokens(batch)
             hits: list[list[Hit]] = [[] for _ in batch]
             if self._searcher is not None:

@@ -19,6 +19,7 @@ from realmctl.artifacts import Artifact, Writer, open_artifact
 from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, NotFiniteError
+from realmctl.execution.batches import batched
 from realmctl.execution.ray_workers import map_on_ray
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import progress, warn
@@ -284,9 +285,9 @@ def _missing(rows: range, former: FormerVectors | None) -> Sequence[int]:
     return rows if former is None else [row for row in rows if former.row_n[row] == ABSENT]
 
 
-def ranges(count: int) -> Iterator[range]:
+def ranges(count: int) -> list[range]:
     """The ranges of rows that are embedded and stored together."""
-    return (range(start, min(start + ROWS_PER_RANGE, count)) for start in range(0, count, ROWS_PER_RANGE))
+    return batched(range(count), ROWS_PER_RANGE)
 
 
 def embed_blocks(
@@ -329,7 +330,7 @@ def embed_titles_and_bodies(
     with autocast(device, precision):
         longest = max(lengths, default=0) + retriever.layout.extra_tokens(collator.frame)
         size = batch_size or _batch_size(device, retriever, longest)
-        batches = spread([order[start : start + size] for start in range(0, len(order), size)])
+        batches = spread(batched(order, size))
         for batch in batches:
             packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
             parts.append(retriever.embed_blocks(packed.to(device)).float())

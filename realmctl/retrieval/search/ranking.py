@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
 from realmctl.errors import ConfigError
+from realmctl.execution.batches import batched
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say
 from realmctl.questions.questions import Question
@@ -95,8 +96,8 @@ def ranked_queries(
     rest = iter(queries)
     while part := list(islice(rest, QUERIES_AT_ONCE)):
         found: list[tuple[Scores, RowIds]] = []
-        for start in range(0, len(part), settings.batch_size):
-            texts = [query.question for query in part[start : start + settings.batch_size]]
+        for batch in batched(part, settings.batch_size):
+            texts = [query.question for query in batch]
             found += searcher.ranked(searcher.tokens(texts), settings.depth_of_search)
             on_progress(len(texts))
         blocks = searcher.corpus.blocks({row for _, rows in found for row in rows.tolist()})

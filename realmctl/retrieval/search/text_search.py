@@ -12,6 +12,7 @@ import numpy as np
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
+from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.search.searcher import BlockSearch, Hit
@@ -74,9 +75,8 @@ class TextSearch:
         require_questions(questions, "k", k)
         width = min(k, len(self.blocks))
         found = [(np.empty((0, width), np.float32), np.empty((0, width), np.int64))]
-        for start in range(0, len(questions), QUESTIONS_AT_ONCE):
-            tokens = self.searcher.tokens(questions[start : start + QUESTIONS_AT_ONCE])
-            found.append(self.searcher.nearest(tokens, k))
+        for batch in batched(questions, QUESTIONS_AT_ONCE):
+            found.append(self.searcher.nearest(self.searcher.tokens(batch), k))
         scores, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return scores, rows
 

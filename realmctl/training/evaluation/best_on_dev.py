@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.log import say
 from realmctl.models.evaluating import evaluating
 from realmctl.models.precision import autocast
@@ -76,11 +77,10 @@ class BestOnDev(Around[Part]):
 
     def _span_exact_match(self) -> float:
         """The share of the questions whose best span is an answer. Each process reads a part of the questions."""
-        right, count, size = 0.0, 0.0, self.settings.batch_size
+        right, count = 0.0, 0.0
         device = next(self.modules.parameters()).device
         with evaluating(self.modules), autocast(device, self.settings.precision):
-            for start in range(0, len(self.dev.questions), size):
-                numbers = list(range(start, min(start + size, len(self.dev.questions))))
+            for numbers in batched([*range(len(self.dev.questions))], self.settings.batch_size):
                 own = numbers[processes.rank() :: processes.world_size()]
                 for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together
                     matches, questions = self.dev.loss(part)[1]["span_exact_match"]

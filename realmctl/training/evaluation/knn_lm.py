@@ -23,6 +23,7 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.arrays import ArrayAppender, open_array
 from realmctl.errors import QualityError
+from realmctl.execution.batches import batched, slices
 from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.index_type import DESCRIPTION_FILE, open_index
@@ -67,8 +68,7 @@ class SpanStates:
     def batches(self, size: int) -> Iterator[tuple[QueryBatch, Tensor]]:
         """Yield `size` spans at a time, in their order, with the states that predict their hidden wordpieces, float32 [M, H]."""
         rng, nothing = generator(0, Stream.FIXED_QUERIES), np.empty(0, dtype=np.int64)
-        for start in range(0, len(self), size):
-            spans = range(start, min(start + size, len(self)))
+        for spans in batched(range(len(self)), size):
             asked = [self.queries.query(span, self.collator.mask_id, "salient", rng) for span in spans]
             tokens = [query.tokens for query in asked]
             packed = self.collator.joint(tokens, [nothing] * len(asked), self.queries.query_length, 2)
@@ -126,8 +126,8 @@ def _centre_last_column(path: Path) -> None:
     """
     vectors = np.lib.format.open_memmap(path, mode="r+")
     mean = sum(float(part[:, -1].sum(dtype=np.float64)) for _, part in chunks(vectors)) / max(1, len(vectors))
-    for start in range(0, len(vectors), ROWS_PER_CHUNK):
-        vectors[start : start + ROWS_PER_CHUNK, -1] -= np.float32(mean)
+    for part in slices(len(vectors), ROWS_PER_CHUNK):
+        vectors[part, -1] -= np.float32(mean)
     vectors.flush()
 
 
@@ -227,9 +227,8 @@ def _distributions(
     require_finite_scores(logits_MV, f"the reader {settings.encoder}")
     lm_MV = logits_MV.float().log_softmax(-1)
     at_once = max(1, KEYS_AT_ONCE // (rows_MK.shape[1] * datastore.index.dimension))
-    cuts = [slice(start, start + at_once) for start in range(0, len(rows_MK), at_once)]
-    vocabulary = lm_MV.shape[1]
+    parts, vocabulary = slices(len(rows_MK), at_once), lm_MV.shape[1]
     neighbour_MV = torch.cat(
-        [datastore.spread(state_MH[cut], rows_MK[cut], settings.temperature, vocabulary) for cut in cuts]
+        [datastore.spread(state_MH[part], rows_MK[part], settings.temperature, vocabulary) for part in parts]
     )
     return lm_MV, mixed(lm_MV, neighbour_MV, settings.share), neighbour_MV

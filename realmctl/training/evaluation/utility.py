@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from realmctl.execution.batches import batched
 from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
@@ -80,8 +81,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     blocks, told = PositiveBlocks(), 0
     with progress(len(chosen), "eval-utility", "queries") as bar:
-        for start in range(0, len(chosen), batch_size):
-            spans = chosen[start : start + batch_size]
+        for spans in batched(chosen, batch_size):
             for part in objective.parts(spans, rng):
                 with autocast(where, objective.settings.precision):
                     loss, comparison = objective.compare(part)

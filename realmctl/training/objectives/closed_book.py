@@ -18,6 +18,7 @@ from realmctl.artifacts import Writer, tokenizer_folder, writing
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.log import warn
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
@@ -64,8 +65,7 @@ class ClosedBookObjective(SelfContained):
         asked = [
             hide_answer(self.tokens[n], self.answers[n][k], mask_id, length - AROUND_ONE) for n, k in chosen[self.own]
         ]
-        size = self.settings.at_once
-        parts = [asked[start : start + size] for start in range(0, len(asked), size)]
+        parts = batched(asked, self.settings.at_once)
         return [(self.collator.queries(part, length), len(chosen)) for part in parts]
 
     def loss(self, part: tuple[QueryBatch, int]) -> tuple[Tensor | None, Sums]:

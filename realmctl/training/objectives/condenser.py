@@ -19,6 +19,7 @@ from realmctl.artifacts.description import EncoderDescription, describe_encoder
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.log import say, warn
 from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.encoder import masked_loss
@@ -93,8 +94,7 @@ class CondenserObjective(SelfContained):
         masks = sum(query.hidden for query in drawn)
         each = len(drawn) // self.order.batch_size  # 2 spans of a document, or 1 passage
         own = drawn[self.own.start * each : self.own.stop * each]
-        size = self.settings.micro_batch or len(own)
-        batches = [self.examples.batch(own[start : start + size]) for start in range(0, len(own), size)]
+        batches = map(self.examples.batch, batched(own, self.settings.micro_batch))
         parts = [CondenserMicroBatch(batch, masks) for batch in batches]
         return self._with_cached_gradients(parts) if self.settings.contrastive and len(parts) > 1 else parts
 

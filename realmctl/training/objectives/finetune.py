@@ -27,6 +27,7 @@ from realmctl.artifacts.description import QA_MODEL, QaModelDescription, write_d
 from realmctl.corpus.block_texts import BlockTexts
 from realmctl.corpus.corpus import TokenIds
 from realmctl.execution import processes
+from realmctl.execution.batches import slices
 from realmctl.models.evaluating import evaluating
 from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import TokenBatch, block_token_mask
@@ -147,9 +148,9 @@ class FinetuneObjective(SelfContained):
         with evaluating(self.searcher.learner):
             tokens = [self.tokens[number] for number in numbers]
             _, rows_QK = self.searcher.nearest(tokens, self.settings.retriever_beam)
-        cuts = (slice(start, start + self.settings.at_once) for start in range(0, len(numbers), self.settings.at_once))
         return [
-            dataclasses.replace(self._part(numbers[cut], rows_QK[cut], questions_in_batch), hard=hard) for cut in cuts
+            dataclasses.replace(self._part(numbers[part], rows_QK[part], questions_in_batch), hard=hard)
+            for part in slices(len(numbers), self.settings.at_once)
         ]
 
     def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> FinetuneMicroBatch:

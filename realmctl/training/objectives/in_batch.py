@@ -23,6 +23,7 @@ from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softmax
 from realmctl.models.precision import to_device
@@ -130,11 +131,8 @@ class InBatchContrast(SelfContained, ABC):
     def draw(self, step: int) -> Sequence[PairChunk]:
         """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
         own = self.examples(step)
-        size, name_C = self.settings.micro_batch or len(own), self._names(own)
-        chunks = [
-            self._chunk(own[start : start + size], name_C, start + size >= len(own))
-            for start in range(0, len(own), size)
-        ]
+        parts, name_C = batched(own, self.settings.micro_batch), self._names(own)
+        chunks = [self._chunk(part, name_C, part is parts[-1]) for part in parts]
         start_BC = self._start_scores(chunks) if self.start else None
         if len(chunks) == 1:
             return [replace(chunks[0], start_BC=start_BC)]

@@ -19,6 +19,7 @@ from realmctl.artifacts import Writer, writing
 from realmctl.artifacts.description import QA_MODEL, write_description
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
+from realmctl.execution.batches import batched
 from realmctl.log import warn
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.lm.files import load_language_model, save_language_model
@@ -75,8 +76,7 @@ class LanguageModelObjective(SelfContained):
         """Micro-batches, each with the number of tokens to predict in the whole batch."""
         rng = generator(self.settings.seed, Stream.QUERY_MASKS, step)
         drawn = [self.pairs.draw(int(number), rng) for number in self.order.batch(step)]
-        size = self.settings.at_once
-        parts = [drawn[start : start + size] for start in range(0, len(drawn), size)]
+        parts = batched(drawn, self.settings.at_once)
         batches = [self.model.batch(*map(list, zip(*part, strict=True)), ended=self.pairs.ended) for part in parts]
         wanted = sum(batch.wanted for batch in batches)
         return [(batch, wanted) for batch in batches]

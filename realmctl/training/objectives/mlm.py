@@ -21,6 +21,7 @@ from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.encoder import states_at_places
 from realmctl.models.families.known import mlm_logits
@@ -105,9 +106,7 @@ class MlmObjective(SelfContained):
         """Micro-batches of this process, each with the number of hidden wordpieces in the whole batch of all processes."""
         drawn = self.draws.of(step)
         hidden = sum(query.hidden for query in drawn)
-        own = drawn[self.own]
-        size = self.settings.at_once
-        parts = [own[start : start + size] for start in range(0, len(own), size)]
+        parts = batched(drawn[self.own], self.settings.at_once)
         return [(self.examples.collator.queries(part, *self.examples.lengths), hidden) for part in parts]
 
     def _whole_batch(self, step: int) -> list[Query]:

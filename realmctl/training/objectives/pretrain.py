@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
+from realmctl.execution.batches import slices
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.evaluating import evaluating
@@ -239,9 +240,8 @@ class PretrainObjective:
         rows_BN = self._candidates(drawn, query_BD)
         self.watch.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(rows_BN))))
         counted = sum(map(self.reader.hidden, drawn)) if self.settings.per_token else len(drawn)
-        normaliser, size = float(max(1, data_parallel.total(counted))), self.settings.at_once
-        cuts = [slice(start, start + size) for start in range(0, len(drawn), size)]
-        return [PretrainMicroBatch(self._batch(drawn[cut]), rows_BN[cut], normaliser) for cut in cuts]
+        normaliser, parts = float(max(1, data_parallel.total(counted))), slices(len(drawn), self.settings.at_once)
+        return [PretrainMicroBatch(self._batch(drawn[part]), rows_BN[part], normaliser) for part in parts]
 
     def _batch(self, drawn: Sequence[Query]) -> QueryBatch:
         """Lay out queries as the retriever reads them."""
@@ -393,8 +393,7 @@ class PretrainObjective:
     def _reader_at_start(self, rows_BN: NDArray[np.int64]) -> Mapping[str, Any]:
         """Return metrics of the watched queries' gains with these candidates, and the alarms that they raise."""
         blocks = PositiveBlocks()
-        for start in range(0, len(self._watched), self.settings.at_once):
-            cut = slice(start, start + self.settings.at_once)
+        for cut in slices(len(self._watched), self.settings.at_once):
             part = PretrainMicroBatch(self._batch(self._watched[cut]), rows_BN[cut], 1.0)
             with evaluating(self.modules), autocast(self._device, self.settings.precision):
                 _, comparison = self.compare(part)

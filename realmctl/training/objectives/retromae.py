@@ -19,6 +19,7 @@ from realmctl.artifacts import Writer
 from realmctl.artifacts.description import EncoderDescription
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.models.encoder import masked_loss
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch, TokenBatch
@@ -85,8 +86,7 @@ class RetroMaeObjective(SelfContained):
         rng = generator(self.settings.seed, Stream.DECODER_MASKS, step)
         seeds = rng.integers(2**32, size=len(drawn))
         own = list(zip(drawn, seeds.tolist(), strict=True))[self.own]
-        size = self.settings.micro_batch or len(own)
-        return [self._micro_batch(own[start : start + size], *counts) for start in range(0, len(own), size)]
+        return [self._micro_batch(part, *counts) for part in batched(own, self.settings.micro_batch)]
 
     def _micro_batch(self, own: Sequence[tuple[Query, int]], *counts: int) -> RetroMaeMicroBatch:
         masked = self.examples.batch([query for query, _ in own])

@@ -16,6 +16,7 @@ from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution import processes
+from realmctl.execution.batches import batched
 from realmctl.log import progress
 from realmctl.models.bert.ridge_head import set_ridge_head
 from realmctl.models.encoder import hidden_states
@@ -123,8 +124,8 @@ def start_with_ridge_head(
     rows = _sample(corpus, RIDGE_BLOCKS, settings.seed)
     states, wordpieces = [], []
     with autocast(where, settings.precision):
-        for start in range(0, len(rows), BATCH):
-            packed = collator.query([corpus.tokens(row) for row in rows[start : start + BATCH]], settings.length)
+        for batch in batched(rows, BATCH):
+            packed = collator.query([corpus.tokens(row) for row in batch], settings.length)
             special_BL = torch.isin(packed.ids_BL, torch.tensor(sorted(collator.frame.ids)))
             visible_BL = packed.mask_BL & ~special_BL
             states.append(hidden_states(mlm.base_model, packed.to(where)).float().cpu()[visible_BL])
