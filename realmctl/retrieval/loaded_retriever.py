@@ -68,11 +68,13 @@ class LoadedRetriever:
         Raises ConfigError for what is not a list of texts.
         """
         require_texts(texts)
-        vectors = [np.empty((0, self.dimension), np.float32)]
-        for start in range(0, len(texts), QUESTIONS_AT_ONCE):
-            tokens = self._words.tokens(texts[start : start + QUESTIONS_AT_ONCE])
-            vectors.append(embed_questions(self.module, self._collator, tokens, precision=self.precision))
-        return np.concatenate(vectors)
+        return embed_questions(
+            self.module,
+            self._collator,
+            self._words.tokens(texts),
+            precision=self.precision,
+            batch_size=QUESTIONS_AT_ONCE,
+        )
 
     def encode_blocks(self, titles: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of n blocks, float32 [n, D]; a text is cut where title and text exceed the block length.

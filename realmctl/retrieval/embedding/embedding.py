@@ -19,7 +19,7 @@ from realmctl.artifacts import Artifact, Writer, open_artifact
 from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, NotFiniteError
-from realmctl.execution.batches import batched
+from realmctl.execution.batches import batched, slices
 from realmctl.execution.ray_workers import map_on_ray
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import progress, warn
@@ -347,18 +347,23 @@ def spread(batches: Sequence[T]) -> list[T]:
 
 @torch.inference_mode()
 def embed_questions(
-    retriever: Retriever, collator: Collator, questions: Sequence[TokenIds], *, precision: str = "auto"
+    retriever: Retriever,
+    collator: Collator,
+    questions: Sequence[TokenIds],
+    *,
+    precision: str = "auto",
+    batch_size: int = 0,
 ) -> NDArray[np.float32]:
-    """Questions as float32 [len(questions), D], in one batch; one of more than `longest_question` tokens is cut.
+    """Questions as float32 [len(questions), D]; one of more than `longest_question` tokens is cut.
 
-    The retriever must be in evaluation mode.
+    The retriever must be in evaluation mode. batch_size: 0 means one batch of all.
     """
     device = next(retriever.parameters()).device
+    vectors = np.empty((len(questions), retriever.projection), np.float32)
     with autocast(device, precision):
-        query_BD = retriever.embed_queries(
-            retriever.pack_queries(collator, questions, retriever.longest_question).to(device)
-        ).float()
-    vectors: NDArray[np.float32] = query_BD.cpu().numpy()
+        for part in slices(len(questions), batch_size):
+            packed = retriever.pack_queries(collator, questions[part], retriever.longest_question)
+            vectors[part] = retriever.embed_queries(packed.to(device)).float().cpu().numpy()
     return vectors
 
 

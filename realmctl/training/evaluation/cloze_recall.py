@@ -180,16 +180,12 @@ class ClozePassages:
         """
         own = slice(processes.rank(), None, processes.world_size())
         passage_MD = np.empty((len(self), retriever.projection), np.float32)
-        count, each = len(self.sentences), SENTENCES_AT_ONCE
         with evaluating(retriever):
             ours = embed_titles_and_bodies(
                 retriever, collator, self.titles[own], self.bodies[own], precision=precision, on_progress=on_progress
             )
-            sentence_ND = np.concatenate(
-                [
-                    embed_questions(retriever, collator, self.sentences[start : start + each], precision=precision)
-                    for start in range(0, count, each)
-                ]
+            sentence_ND = embed_questions(
+                retriever, collator, self.sentences, precision=precision, batch_size=SENTENCES_AT_ONCE
             )
         for rank, theirs in enumerate(data_parallel.gather_rows(ours)):
             passage_MD[rank :: processes.world_size()] = theirs

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import Index
 from realmctl.models.evaluating import evaluating
 from realmctl.models.inputs import Collator
-from realmctl.models.precision import autocast
 from realmctl.models.retriever import Retriever
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question
+from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.tokens.tokenizer import Tokenizer
 
 MAX_QUESTIONS = 300
@@ -43,19 +42,10 @@ class RecallQuestions:
         return {f"recall@{depth}": float((rank_B < depth).mean()) for depth in DEPTHS}
 
     def _embedded(self, retriever: Retriever) -> NDArray[np.float32]:
-        device = next(retriever.parameters()).device
-        with evaluating(retriever), autocast(device, self._precision):
-            parts = [
-                retriever.embed_queries(
-                    retriever.pack_queries(self._collator, self._tokens[start:stop], retriever.longest_question).to(
-                        device
-                    )
-                ).float()
-                for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
-                for stop in (start + QUESTIONS_AT_ONCE,)
-            ]
-        embedded: NDArray[np.float32] = torch.cat(parts).cpu().numpy()
-        return embedded
+        with evaluating(retriever):
+            return embed_questions(
+                retriever, self._collator, self._tokens, precision=self._precision, batch_size=QUESTIONS_AT_ONCE
+            )
 
     def _ranks(self, rows_BK: NDArray[np.int64]) -> NDArray[np.float64]:
         """Rank of the first block that contains an answer, from 0; infinity if none does. float64 [B]."""
