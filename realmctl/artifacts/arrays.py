@@ -1,4 +1,4 @@
-"""`.npy` files: opened with checks, written row by row in constant memory, and rows of different lengths end to end."""
+"""`.npy` files: opened with checks, written row by row in constant memory, and rows of different lengths end to end. Evenly spaced rows."""
 
 from __future__ import annotations
 
@@ -66,6 +66,11 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+
+
+def evenly_spaced(count: int, most: int) -> NDArray[np.int64]:
+    """Return at most `most` rows of `count`, evenly spaced, with the first and the last."""
+    return np.linspace(0, count - 1, min(most, count)).round().astype(np.int64)
 
 
 class ArrayAppender:

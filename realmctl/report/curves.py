@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.arrays import evenly_spaced
 from realmctl.errors import InputError
 
 METRICS = "metrics.jsonl"
@@ -44,7 +45,7 @@ class Curve:
         width = count // SMOOTHED_OVER
         if width < 2:
             return None
-        places = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+        places = evenly_spaced(count, most)
         total = np.concatenate([[0.0], np.cumsum(self.value)])
         first, stop = np.maximum(0, places - width // 2), np.minimum(count, places - width // 2 + width)
         return Curve(self.step[places], (total[stop] - total[first]) / (stop - first))

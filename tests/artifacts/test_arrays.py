@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.artifacts.arrays import ArrayAppender
+from realmctl.artifacts.arrays import ArrayAppender, evenly_spaced
 
 
 @given(st.lists(st.lists(st.integers(0, 255), max_size=5), max_size=8))
@@ -36,3 +36,9 @@ def test_an_array_of_columns(tmp_path, rows):
     array.close()
     read = np.load(tmp_path / "a.npy")
     assert read.shape == (rows, 4) and read[:, 0].tolist() == list(range(rows))
+
+
+def test_evenly_spaced_rows_reach_from_the_first_to_the_last():
+    assert evenly_spaced(3, 256).tolist() == [0, 1, 2]
+    rows = evenly_spaced(10_001, 256)
+    assert len(set(rows.tolist())) == 256 and rows[0] == 0 and rows[-1] == 10_000

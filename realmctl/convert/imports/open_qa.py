@@ -15,6 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, open_artifact, require_same_vocabulary, writing
+from realmctl.artifacts.arrays import evenly_spaced
 from realmctl.artifacts.description import (
     QA_MODEL,
     QaModelDescription,
@@ -169,7 +170,7 @@ def _write_index(out: Writer, rows_ND: Tensor, retriever: Artifact | None, block
 def _require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> None:
     """Raise MismatchError unless `retriever` gives the same vectors for a few blocks spread over the index."""
     matrix = open_vectors(vectors)
-    rows = np.unique(np.linspace(0, len(matrix) - 1, ROWS_COMPARED).astype(int)).tolist()
+    rows = evenly_spaced(len(matrix), ROWS_COMPARED).tolist()
     collator = Collator.of(Tokenizer.load(blocks.path))
     anew = embed_blocks(Retriever.load(retriever.path), collator, Corpus(blocks), rows, precision="fp32")
     theirs = matrix[rows].astype(np.float32)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, Writer, open_artifact
-from realmctl.artifacts.arrays import open_array
+from realmctl.artifacts.arrays import evenly_spaced, open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, NotFiniteError
 from realmctl.execution.batches import batched, slices
@@ -209,7 +209,7 @@ def seconds_to_embed(
     next(embedder.embed([rows[:1]], lambda blocks: None))  # the first batch is slower
     before, size = time.monotonic() - begin, 16
     while True:
-        sample = [rows[place] for place in np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
+        sample = [rows[place] for place in evenly_spaced(len(rows), size)]
         start = time.monotonic()
         next(embedder.embed([sample], lambda blocks: None))
         seconds = time.monotonic() - start

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts.arrays import evenly_spaced
 from realmctl.index.protocol import Index, RowIds
 from realmctl.retrieval.search.candidates import ABSENT
 
@@ -31,11 +32,6 @@ def index_drift(stale: Index, fresh: Index) -> float:
     """Return the drift of the sampled blocks between two indexes of one corpus."""
     rows = evenly_spaced(fresh.count, SAMPLED_BLOCKS)
     return drift(stale.vectors(rows), fresh.vectors(rows))
-
-
-def evenly_spaced(count: int, most: int) -> RowIds:
-    """Return at most `most` rows of an index of `count` blocks, evenly spaced."""
-    return np.linspace(0, count - 1, min(most, count)).round().astype(np.int64)
 
 
 def drift(stale_CD: NDArray[np.floating], fresh_CD: NDArray[np.floating]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts.arrays import evenly_spaced
 from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import Index
 from realmctl.models.evaluating import evaluating
@@ -29,8 +30,7 @@ class RecallQuestions:
     def __init__(
         self, questions: Sequence[Question], corpus: Corpus, collator: Collator, precision: str = "fp32"
     ) -> None:
-        places = np.linspace(0, len(questions) - 1, min(MAX_QUESTIONS, len(questions))).round().astype(int)
-        asked = [questions[place] for place in places.tolist()]
+        asked = [questions[place] for place in evenly_spaced(len(questions), MAX_QUESTIONS)]
         words = Tokenizer.load(corpus.artifact.path)
         self._tokens = words.tokens([each.question for each in asked])
         self._answers = [AnswerSearch(question, "tokens") for question in asked]

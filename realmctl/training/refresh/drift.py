@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.arrays import evenly_spaced
 from realmctl.models.evaluating import evaluating
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_blocks
-from realmctl.training.monitoring.index_change import drift, evenly_spaced
+from realmctl.training.monitoring.index_change import drift
 from realmctl.training.refresh.index_maker import IndexMaker
 
 CHECKED_EVERY = 4

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from realmctl.artifacts import open_artifact
 from realmctl.retrieval.search.candidates import ABSENT
-from realmctl.training.monitoring.index_change import drift, evenly_spaced, overlap
+from realmctl.training.monitoring.index_change import drift, overlap
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import Refresh
@@ -87,9 +87,3 @@ def test_drift_is_one_minus_the_mean_cosine(count, seed):
     assert drift(stale, fresh) == pytest.approx(1 - sum(cosines) / count, abs=1e-6)
     assert drift(stale, 3 * stale) == pytest.approx(0, abs=1e-6)
     assert drift(stale, -stale) == pytest.approx(2, abs=1e-6)
-
-
-def test_the_sample_covers_the_corpus():
-    assert evenly_spaced(3, 256).tolist() == [0, 1, 2]
-    rows = evenly_spaced(10_001, 256)
-    assert len(set(rows.tolist())) == 256 and rows[0] == 0 and rows[-1] == 10_000
