@@ -21,6 +21,8 @@ T = TypeVar("T")
 QA_MODEL, ENCODER, BLOCKS = "qa-model.json", "encoder.json", "blocks.json"
 RANKING = "ranking.json"
 
+Pooling = Literal["pooler", "cls", "mean"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class QaModelDescription:
@@ -48,7 +50,7 @@ class EncoderDescription:
     skip_from: number of the layer whose token states the head reads. head_layers: number of layers of the head.
     """
 
-    pooling: Literal["pooler", "cls", "mean"]
+    pooling: Pooling
     skip_from: int | None = None
     head_layers: int | None = None
 

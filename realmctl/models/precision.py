@@ -6,6 +6,7 @@ import random
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.execution import processes
+from realmctl.pipeline.fields import Precision
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -81,7 +83,7 @@ def processor() -> frozenset[str]:
 
 def check_precision(precision: str) -> None:
     """Raise ConfigError unless this is the name of a precision."""
-    if precision not in ("auto", "fp32", "bf16"):
+    if precision not in get_args(Precision):
         raise ConfigError(f"{precision!r} is not a precision. Use auto, fp32 or bf16.")
 
 

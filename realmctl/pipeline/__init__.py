@@ -3,6 +3,7 @@
 from realmctl.pipeline.choosing import Named, choose, resolve
 from realmctl.pipeline.fields import (
     ROLE,
+    Precision,
     Role,
     check_device,
     check_refresh_device,
@@ -22,6 +23,7 @@ __all__ = [
     "ROLE",
     "Exchange",
     "Named",
+    "Precision",
     "Role",
     "Settings",
     "Stage",

@@ -7,7 +7,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from realmctl.errors import ConfigError
 
@@ -220,6 +220,9 @@ def runtime(
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> Range:
     return Range(at_least, above, MOST if at_most is None and below is None else at_most, below)
 
+
+Precision = Literal["auto", "fp32", "bf16"]
+"""Arithmetic of a model: `auto` is bf16 where it is faster."""
 
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 

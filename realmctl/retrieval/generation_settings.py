@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
 from realmctl.pipeline.values import LARGEST_INT
 
 
@@ -64,6 +63,6 @@ class GenerationSettings(Settings):
         "Number of best blocks among which --round-trip must find the block.", default=1, at_least=1, at_most=1000
     )
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")
     batch_size: int = runtime("Queries written at once.", default=32, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from realmctl.artifacts import catalogue
+from realmctl.artifacts.description import Pooling
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Out, Workspace, computes, path
 from realmctl.pipeline.fields import MOST_WORKERS
@@ -38,7 +39,7 @@ def import_(
         ),
     ] = None,
     pooling: Annotated[
-        Literal["pooler", "cls", "mean"] | None,
+        Pooling | None,
         typer.Option(
             help="How states become one vector, for a plain encoder. Other folders say it themselves.",
             rich_help_panel=ENCODERS,

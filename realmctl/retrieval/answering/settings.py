@@ -7,7 +7,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.deviations import EvalDeviation, explained
-from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
 from realmctl.questions.ranking.beir import is_beir
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
@@ -108,4 +108,4 @@ class EvalSettings(LmReaderSettings):
     all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
     batch_size: int = runtime("Questions per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")

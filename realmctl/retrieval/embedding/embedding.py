@@ -28,9 +28,9 @@ from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.models.towers.layout import InputLayout
-from realmctl.retrieval.embedding.embedding_file import Dtype, EmbeddingFile
+from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors, former_vectors
-from realmctl.retrieval.embedding.settings import EmbedSettings
+from realmctl.retrieval.embedding.settings import Dtype, EmbedSettings
 from realmctl.tokens.tokenizer import Tokenizer
 
 ROWS_PER_RANGE = 1024

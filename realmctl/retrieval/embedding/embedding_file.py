@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts.arrays import npy_header
 from realmctl.artifacts.disk import not_as_written
 from realmctl.errors import ResourceError
-
-Dtype = Literal["float32", "float16"]
+from realmctl.retrieval.embedding.settings import Dtype
 
 
 class EmbeddingFile:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Literal
 
 from realmctl.execution.shards import Executor
-from realmctl.pipeline import Settings, check_device, help_texts, runtime, setting
+from realmctl.pipeline import Precision, Settings, check_device, help_texts, runtime, setting
 from realmctl.pipeline.fields import MOST_WORKERS
+
+Dtype = Literal["float32", "float16"]
 
 
 class EmbedSettings(Settings):
     """How blocks are turned into vectors, and where."""
 
-    dtype: Literal["float32", "float16"] = setting(
-        "Floating-point type on disk. float16 halves the size of the file.", default="float32"
-    )
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    dtype: Dtype = setting("Floating-point type on disk. float16 halves the size of the file.", default="float32")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")
     batch_size: int | None = runtime(
         "Blocks per batch. Default: as many as fit a CPU core's cache, or 128 on a GPU.", default=None, at_least=1
     )

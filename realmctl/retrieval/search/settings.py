@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.names import Bm25Tokens, Fusion, search_methods
 
 DEPTH_FOR_DOCUMENTS = 4
@@ -68,7 +68,7 @@ class RankSettings(Settings):
     fusion: Fusion = setting(help_texts.FUSION, default="ranks")
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")
 
     @property
     def depth_of_search(self) -> int:

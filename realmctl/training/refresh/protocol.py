@@ -58,6 +58,7 @@ from realmctl.artifacts.disk import QUARANTINE, set_aside, sync, write_file
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.errors import InputError, MismatchError, as_realmctl_error
 from realmctl.index.settings import IndexSettings
+from realmctl.retrieval.embedding.settings import Dtype
 
 STEP = re.compile(r"step-(\d{8})")
 KEPT = 2
@@ -83,7 +84,7 @@ class RefreshRequest:
     blocks: str
     index: IndexSettings
     former: str
-    dtype: Literal["float32", "float16"]
+    dtype: Dtype
     precision: str
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 

@@ -11,9 +11,11 @@ from typing import Literal, get_args
 from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
-from realmctl.pipeline import Exchange, Settings, Stage, check_device, help_texts, runtime, setting
+from realmctl.pipeline import Exchange, Precision, Settings, Stage, check_device, help_texts, runtime, setting
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
+
+Optimizer = Literal["bert", "adamw"]
 
 LARGEST_BATCH = 2**17
 """Most examples of a step. Each process draws all of them, and holds the gradients of its own."""
@@ -65,9 +67,9 @@ class TrainSettings(Settings):
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
     then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr)
     warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="bert")
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting
+from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting
 from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.settings.base import TrainSettings, check_loss_alarms
@@ -120,4 +120,4 @@ class EvalClozeSettings(Settings):
     )
     seed: int = setting(help_texts.SEED, default=0, at_least=0)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")

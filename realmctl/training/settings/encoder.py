@@ -6,7 +6,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings
+from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import DocumentSettings, WarmStartSettings, other_start
 
@@ -34,7 +34,7 @@ class MlmSettings(TrainSettings):
     )
     steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000, at_least=0)
     layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
     stop_at_accuracy: float | None = setting(
         "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
         "most. Default: take all steps.",
@@ -67,7 +67,7 @@ class WarmEncoderSettings(ClozeSettings, WarmStartSettings):
     """A warm start whose training predicts masked wordpieces of windows of blocks."""
 
     warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
     length: int = setting(
         "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.index.names import INDEX_TYPES
 from realmctl.index.settings import IndexSettings, check_depths
-from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings
+from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
 
 
 class LmInitSettings(TrainSettings):
@@ -24,7 +23,7 @@ class LmInitSettings(TrainSettings):
     )
     lm: str = source("Language model to start from: a folder or a hub id, of T5's kind or of GPT-2's.", hub=True)
     batch_size: int = setting("Sentences per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
     length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
@@ -48,7 +47,7 @@ class LmFinetuneSettings(TrainSettings):
     epochs: float = setting("Number of passes over the questions.", default=20.0, above=0, at_most=1e6)
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting("Questions per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
     )
@@ -89,7 +88,7 @@ class DatastoreSettings(IndexSettings):
     )
     batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")
 
 
 class KnnSettings(Settings):
@@ -107,4 +106,4 @@ class KnnSettings(Settings):
     )
     batch_size: int = runtime("Spans per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")

@@ -8,7 +8,7 @@ from typing import Literal
 from realmctl.artifacts import Artifact
 from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
-from realmctl.pipeline import check_device, check_refresh_device, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import Precision, check_device, check_refresh_device, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.answering.settings import LmReaderSettings
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings
@@ -279,7 +279,7 @@ class UtilitySettings(LmReaderSettings):
     queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, at_least=0)
     batch_size: int = runtime("Sentences per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto")
 
     @property
     def parts(self) -> tuple[Artifact, Artifact, Artifact | None]:

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.description import describe_encoder
+from realmctl.artifacts.description import Pooling, describe_encoder
 from realmctl.deviations import IctDeviation, SpiderDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE
+from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import DocumentSettings, WarmStartSettings
-
-Pooling = Literal["pooler", "cls", "mean"]
 
 
 class ContrastSettings(ClozeSettings):
@@ -210,4 +208,4 @@ class DprSettings(ContrastSettings):
         at_most=LARGEST_BATCH,
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
