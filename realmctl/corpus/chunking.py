@@ -97,7 +97,7 @@ def chunk_corpus(
     first_pass = None
     if tokenizer.startswith("train:"):
         first_pass = CorpusFiles(corpus, settings, PageCounts())
-        words = _learned(recipe_of(tokenizer, settings), first_pass, settings, workers, executor)
+        words = _learned(recipe_of(tokenizer, settings), first_pass, workers, executor)
     else:
         words = Tokenizer.load(Path(tokenizer))
     words.save(out.file("tokenizer/tokenizer.json").parent)
@@ -208,9 +208,7 @@ def recipe_of(tokenizer: str, settings: ChunkSettings) -> TokenizerRecipe:
     return TokenizerRecipe(kind, size, settings.lowercase, keep_marks=plain_language(settings.language) != "en")
 
 
-def _learned(
-    recipe: TokenizerRecipe, corpus: CorpusFiles, settings: ChunkSettings, workers: int, executor: Executor
-) -> Tokenizer:
+def _learned(recipe: TokenizerRecipe, corpus: CorpusFiles, workers: int, executor: Executor) -> Tokenizer:
     """Learn a tokenizer from the corpus, or from documents that are evenly spaced in a large one."""
     stride = max(1, -(-sum(map(expanded_bytes, corpus.paths)) // TRAINING_BYTES))
     say(

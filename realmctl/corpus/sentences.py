@@ -34,7 +34,6 @@ WIDE = (
     "\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61"
 )
 """The marks outside ASCII that end a sentence, with a blank after them or without (Unicode's property Sentence_Terminal, first plane)."""
-WIDE_MARK = re.compile(f"[{WIDE}]")
 WIDE_POINTS = "\ufe52\uff0e"
 """Those that are decimal points too."""
 WIDE_PAIRS = ("「」", "『』", "（）", "《》", "〈〉", "【】", "“”")

@@ -9,7 +9,8 @@ from transformers import AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from realmctl.errors import InputError, as_realmctl_error, one_line
-from realmctl.models.bert.foreign_config import read_config, require_memory
+from realmctl.models.bert.foreign_config import count_weights, read_config
+from realmctl.models.bert.limits import require_memory
 from realmctl.models.families.known import FAMILIES, family
 from realmctl.models.weights import require_finite
 
@@ -31,7 +32,7 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
         ResourceError: the weights do not fit into the free memory.
     """
     config = read_config(folder, what)
-    require_memory(folder, kind, config, f"Name a {what}.")
+    require_memory(count_weights(folder, kind, config, f"Name a {what}."), folder)
     transformers_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)

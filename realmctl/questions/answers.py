@@ -17,6 +17,7 @@ from realmctl.errors import ConfigError
 from realmctl.questions.regexes import AnswerVerdict, match_any
 from realmctl.questions.scorers import NORMALISERS, REGEX_SCORERS, Scorer
 from realmctl.tokens.scripts import JOINED, JOINED_LETTER
+from realmctl.tokens.token_search import occurrences
 
 AnswerTest = Literal["substring", "tokens", "regex"]
 
@@ -141,10 +142,9 @@ def find_answer_tokens(
     or with more than `max_width` are never found. Occurrences may overlap.
     """
     ids = np.asarray(block)
-    found: set[tuple[int, int]] = set()
-    for answer in {tuple(map(int, answer)) for answer in answers}:
-        width = len(answer)
-        if 0 < width <= min(max_width, len(ids)):
-            windows = np.lib.stride_tricks.sliding_window_view(ids, width)
-            found.update((int(at), int(at) + width - 1) for at in np.flatnonzero((windows == answer).all(1)))
-    return sorted(found)
+    return sorted(
+        (at, at + len(answer) - 1)
+        for answer in {tuple(map(int, answer)) for answer in answers}
+        if len(answer) <= max_width
+        for at in occurrences(ids, np.array(answer)).tolist()
+    )

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 
 from realmctl.errors import InputError, ResourceError
-from realmctl.models.bert import foreign_config
+from realmctl.models.bert import limits
 from realmctl.models.families.known import family
 from realmctl.models.ner import EntityRecognizer, join_tags
 from tests.fixtures import families
@@ -104,7 +104,7 @@ def test_code_from_the_folder_is_neither_run_nor_offered(model, tmp_path, monkey
 def test_a_size_beyond_the_limits_is_refused_before_the_weights(model, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"num_hidden_layers.*9999"):
         EntityRecognizer(changed(model, tmp_path / "deep", num_hidden_layers=9999), device="cpu")
-    monkeypatch.setattr(foreign_config, "free_memory", lambda: 1000)
+    monkeypatch.setattr(limits, "free_memory", lambda: 1000)
     with pytest.raises(ResourceError, match="are free"):
         EntityRecognizer(model, device="cpu")
 

@@ -1003,8 +1003,8 @@ PLACES = [
             M(
                 "budget",
                 "the widest answer is not found",
-                "if 0 < width <= min(max_width, len(ids)):",
-                "if 0 < width < min(max_width + 1, len(ids) + 1) and width != max_width:",
+                "if len(answer) <= max_width",
+                "if len(answer) < max_width",
             ),
             M("formula", "a pattern may match anywhere", 'anywhere=scorer == "regex-search"', "anywhere=True"),
             M(

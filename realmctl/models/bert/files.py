@@ -18,7 +18,7 @@ from transformers.activations import ACT2FN
 
 from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_fields
-from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory
+from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory, weights_of
 from realmctl.models.families.family import Family
 from realmctl.models.families.known import FAMILIES, family, family_of, known_types
 from realmctl.models.weights import WithoutDraws, load_into, load_pickled, load_tensors, require_finite, save_tensors
@@ -77,7 +77,7 @@ def scratch_config(
         pad_token_id=pad,
         attn_implementation="sdpa",
     )
-    require_memory(config, f"a BERT of size '{spec}'")
+    require_memory(weights_of(config), f"a BERT of size '{spec}'")
     return config
 
 
@@ -119,7 +119,7 @@ def read_config(folder: Path, kind: str | None = None) -> PretrainedConfig:
         raise InputError(
             f"{path} does not describe a {found} encoder that can be used: {one_line(error)}. Use another folder."
         ) from None
-    require_memory(config, str(folder))
+    require_memory(weights_of(config), folder)
     return config
 
 

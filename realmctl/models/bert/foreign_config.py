@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from transformers import AutoConfig
 
-from realmctl.errors import InputError, ResourceError, one_line
-from realmctl.models.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, check_kind, check_numbers, free_memory
+from realmctl.errors import InputError, one_line
+from realmctl.models.bert.limits import SIZE_LIMITS, check_kind, check_numbers
 
 CONFIG = "config.json"
 CODE_FIELDS = ("auto_map", "custom_pipelines")
@@ -68,33 +68,23 @@ def read_config(folder: Path, what: str) -> Any:
     return config
 
 
-def require_memory(
-    folder: Path, kind: Any, config: Any, advice: str, bytes_of_a_weight: int = BYTES_OF_A_WEIGHT
-) -> None:
-    """Check that the weights of a model fit into the free memory.
+def count_weights(folder: Path, kind: Any, config: Any, advice: str) -> int:
+    """Return the number of weights of a model.
 
     Args:
         folder: Where the model is, for the message.
         kind: Class of transformers that builds the model.
         config: What `read_config` returned.
         advice: What to name instead if the configuration is of another kind of model.
-        bytes_of_a_weight: By default those of float32.
 
     Raises:
         InputError: The class cannot build a model from the configuration.
-        ResourceError: Less memory is free than the weights take.
     """
     try:
         with torch.device("meta"):
-            count = sum(weight.numel() for weight in kind.from_config(config).parameters())
+            return sum(weight.numel() for weight in kind.from_config(config).parameters())
     except Exception as error:
         raise InputError(f"{folder / CONFIG}: no model can be built from it ({one_line(error)}). {advice}") from None
-    needed, free = bytes_of_a_weight * count, free_memory()
-    if needed > free:
-        raise ResourceError(
-            f"The weights of {folder} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "
-            "are free. Use a smaller model, or free some memory."
-        )
 
 
 def _integers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:

@@ -90,17 +90,9 @@ def weight_count(layers: int, hidden: int, intermediate: int, vocabulary: int, p
     return embeddings + layers * layer + head
 
 
-def require_memory(config: Any, what: str) -> None:
-    """Check that the weights of an encoder fit into the free memory, counted as BERT's.
-
-    Args:
-        config: Its configuration.
-        what: The spec or folder, for the message.
-
-    Raises:
-        ResourceError: They do not fit.
-    """
-    count = weight_count(
+def weights_of(config: Any) -> int:
+    """Return the number of weights of an encoder with this configuration, counted as BERT's."""
+    return weight_count(
         config.num_hidden_layers,
         config.hidden_size,
         config.intermediate_size,
@@ -108,10 +100,14 @@ def require_memory(config: Any, what: str) -> None:
         config.max_position_embeddings,
         getattr(config, "type_vocab_size", 0),
     )
-    needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
+
+
+def require_memory(weights: int, what: object, bytes_of_a_weight: int = BYTES_OF_A_WEIGHT) -> None:
+    """Raise ResourceError where the weights of a model, by default in float32, need more than the free memory. `what` is its spec or folder."""
+    needed, free = bytes_of_a_weight * weights, free_memory()
     if needed > free:
         raise ResourceError(
-            f"The weights of {what} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "
+            f"The weights of {what} need {needed / 1e9:.1f} GB of memory ({weights:,} weights), and {free / 1e9:.1f} GB "
             "are free. Use a smaller model, or free some memory."
         )
 

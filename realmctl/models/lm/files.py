@@ -18,7 +18,8 @@ from transformers.utils import logging as transformers_logging
 
 from realmctl.artifacts.disk import share_as_folder
 from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
-from realmctl.models.bert.foreign_config import CONFIG, read_config, require_memory
+from realmctl.models.bert.foreign_config import CONFIG, count_weights, read_config
+from realmctl.models.bert.limits import require_memory
 from realmctl.models.lm.model import LanguageModel, SpecialIds
 from realmctl.models.weights import require_finite, require_sound
 
@@ -56,7 +57,7 @@ def load_language_model(
         )
     special = _special_ids(config, folder)
     _require_safe_weights(folder)
-    require_memory(folder, _kind(config), config, OTHER_KINDS, dtype.itemsize)
+    require_memory(count_weights(folder, _kind(config), config, OTHER_KINDS), folder, dtype.itemsize)
     return LanguageModel(_weights(config, folder, dtype), tokenizer, special)
 
 

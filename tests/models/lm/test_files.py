@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from realmctl.errors import ConfigError, InputError, ResourceError
-from realmctl.models.bert import foreign_config
+from realmctl.models.bert import limits
 from realmctl.models.lm.files import load_language_model, require_named_prompt, save_language_model
 from tests.fixtures.language_models import make_gpt2, make_t5
 
@@ -78,7 +78,7 @@ def test_weights_that_do_not_fit_into_memory(tmp_path, monkeypatch):
     """In bfloat16 they take half of the memory."""
     folder = make_t5(tmp_path / "t5")
     needed = 4 * sum(weight.numel() for weight in load_language_model(folder).parameters())
-    monkeypatch.setattr(foreign_config, "free_memory", lambda: needed - 1)
+    monkeypatch.setattr(limits, "free_memory", lambda: needed - 1)
     with pytest.raises(ResourceError, match=r"0\.0 GB"):
         load_language_model(folder)
     assert {weight.dtype for weight in load_language_model(folder, dtype=torch.bfloat16).parameters()} == {
