@@ -7,11 +7,10 @@ import json
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.cli.commands import adapt
-from realmctl.cli.commands.adapt import _text
 from realmctl.corpus.settings import language_of
 from realmctl.errors import InputError
 from realmctl.models.retriever import Retriever
+from realmctl.shortcuts import adapt
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
 from stages.embed import Embed
@@ -155,4 +154,4 @@ def test_it_says_what_was_gained_and_how_to_search(changes, said):
         "search": 'realmctl search "your words"',
         "made": {"retriever": "my w/retriever/v2", "index": "my w/index/v1"},
     }
-    assert said in _text({**found, **changes})
+    assert said in adapt.text_of({**found, **changes})

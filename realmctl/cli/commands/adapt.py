@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from realmctl import log
-from realmctl.artifacts import Artifact
-from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import BadFiles, Json, Language, Workspace, computes, path
-from realmctl.errors import InputError
-from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import MOST
-
-LEAST = 0.1
-"""Share of the minutes that training has at least, however long the rest takes."""
-SLACK = 1.1
-"""Factor of the seconds that embedding is expected to take."""
-TRUSTED_BM25_WEIGHT = 0.7
-"""Largest weight of BM25 that is proposed. Cloze recall asks in the documents' own words, and chose 2 on man pages, where it cost people's questions
-.06 nDCG@10 (docs/results/adapt.md); .7 costs them .004.
-"""
-FEW_STEPS = 20
-"""With fewer steps of training than these a run had little time: 50 were measured (docs/results/adapt.md)."""
-FEWEST_SENTENCES = 50
-"""With fewer sentences an interval of their gain says nothing."""
-MEASURED = 2000
-"""Blocks that the last measurement embeds, twice: with the encoder as it was and as it is (adapt.yaml)."""
 
 
 @computes
@@ -78,152 +54,17 @@ def adapt(
     The same as `import`, `chunk`, `ict-init`, `eval-cloze`, `embed` and `build-index`. It ends by saying what was gained and how to
     search. After an interruption the same command goes on; a second run finds everything made.
     """
-    from realmctl.corpus.settings import language_of
-    from realmctl.retrieval.search.stems import stemmer_of
-    from realmctl.shortcuts.shipped import default_encoder, run_shipped, search_command
+    from realmctl.shortcuts import adapt as shortcut
 
-    begin, start = time.monotonic(), encoder or default_encoder([documents], language)
-    hybrid = bool(importlib.util.find_spec("bm25s") and importlib.util.find_spec("Stemmer"))
-    variables = {
-        "documents": str(documents),
-        "language": language,
-        "bad_files": bad_files,
-        "wordpieces": str(max_wordpieces),
-        "sentences": str(sentences),
-        "method": "hybrid" if hybrid else "dense",
-    }
-    with log.one_bar("adapt"):
-        first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
-    counts = first["blocks"].metrics
-    log.say(
-        f"adapt: {counts['blocks']:,} blocks of {counts['documents']:,} documents, language {language_of(first['blocks'])}"
+    found = shortcut.adapt(
+        documents,
+        encoder,
+        workspace,
+        language=language,
+        bad_files=bad_files,
+        minutes=minutes,
+        max_wordpieces=max_wordpieces,
+        sentences=sentences,
+        bm25_stemmer=bm25_stemmer,
     )
-    require_enough(first["blocks"], sentences)
-    stemmer = (bm25_stemmer or stemmer_of(language_of(first["blocks"]))) if hybrid else None
-    training = minutes_of_training(minutes, begin, first, workspace)
-    with log.one_bar("adapt"):
-        made = run_shipped(
-            "adapt", workspace, start, {**variables, "minutes": f"{training:g}", "stemmer": stemmer or ""}
-        )
-    trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
-    dense = measured.get("dense", measured)
-    found = {
-        "blocks": counts["blocks"],
-        "minutes": minutes,
-        "steps": trained["steps"],
-        "kept_step": trained["kept_step"],
-        "sentences": measured["sentences"],
-        "recall@5_before": measured["baseline"]["cloze_recall@5"],
-        "recall@5_after": dense["cloze_recall@5"],
-        **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
-        **{name: value for name, value in trained.items() if name.startswith("last_")},
-        "bm25_weight": proposed_weight(measured),
-        "bm25_stemmer": stemmer,
-        "workspace": str(workspace),
-        "made": {name: str(artifact.path) for name, artifact in made.items()},
-    }
-    found["search"] = search_command(made["index"], workspace, fused_options(found))
-    print_result(found, json, _text)
-
-
-def require_enough(blocks: Artifact, sentences: int) -> None:
-    """Check that the blocks have sentences enough to say whether training gained. Raises InputError."""
-    import numpy as np
-
-    from realmctl.corpus.corpus import Corpus
-
-    fewest = min(FEWEST_SENTENCES, sentences)
-    found = int((np.diff(Corpus(blocks).sentence_offsets) > 1).sum())
-    if found < fewest:
-        raise InputError(
-            f"{blocks} has {found} blocks of two sentences or more. Training on so few could not be measured: {fewest} are needed. "
-            "`realmctl index-docs` makes these documents searchable with the encoder as it is."
-        )
-
-
-def proposed_weight(measured: Mapping[str, Any]) -> float:
-    """The weight of BM25 that cloze recall chose, `TRUSTED_BM25_WEIGHT` at most; 0 where BM25 beside the retriever is not shown to find more."""
-    return min(TRUSTED_BM25_WEIGHT, measured["bm25_weight"]) if measured.get("gain_over_dense_low", 0) > 0 else 0.0
-
-
-def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifact], workspace: Path) -> float:
-    """Return what is left for training of the minutes since `begin`: some blocks are embedded, to know how long all take.
-
-    The number is kept in the workspace with what it holds for, so that a second run has the same recipe.
-    """
-    path = workspace / "adapt.json"
-    key = {"minutes": minutes, **{name: made[name].content for name in ("blocks", "retriever")}}
-    with contextlib.suppress(OSError, ValueError):
-        if (kept := read_sealed(path)) and all(kept.get(name) == value for name, value in key.items()):
-            return float(kept["training"])
-    inputs: dict[str, Any] = {name: made[name] for name in ("blocks", "retriever")}
-    seconds = own_stages()["embed"](**inputs).trial()["seconds"]
-    blocks = made["blocks"].metrics["blocks"]
-    seconds *= SLACK * (1 + 2 * min(MEASURED, blocks) / max(1, blocks))
-    training: float = round(max(LEAST * minutes, minutes - (time.monotonic() - begin + seconds) / 60), 3)
-    total = (time.monotonic() - begin + seconds) / 60 + training
-    log.say(
-        f"adapt: about {training:.2g} minutes of training, and {seconds / 60:.2g} for vectors and the last measurement"
-        + (
-            f": {total:.2g} in all, since training has a tenth of --minutes {minutes:g} at least"
-            if total > 1.05 * minutes
-            else ""
-        )
-    )
-    write_sealed(path, {**key, "training": training})
-    return training
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'s' * (count != 1)}"
-
-
-def _change(found: Mapping[str, Any], what: str) -> str:
-    """The change by the last step of training, with its 95 % interval."""
-    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*(found[f"last_{what}_gain{end}"] for end in ("", "_low", "_high")))
-
-
-def fused_options(found: Mapping[str, Any]) -> str:
-    """The options of a search with BM25 of the proposed weight beside the retriever; none where that is 0."""
-    if not found["bm25_weight"]:
-        return ""
-    stemmer = f" --bm25-stemmer {found['bm25_stemmer']}" if found["bm25_stemmer"] else ""
-    return f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g}{stemmer}"
-
-
-def _text(found: Mapping[str, Any]) -> str:
-    """Say in plain words what was gained, which retriever to use, and how to search."""
-    share = {when: f"{found[f'recall@5_{when}']:.1%}" for when in ("before", "after")}
-    if not found["kept_step"]:
-        gained = [
-            f"No gain is shown in {_steps(found['steps'])} of training, so the encoder is kept as it was: {share['before']} of "
-            f"{found['sentences']} pieces of sentences find their block among the first five.",
-            f"Training changed the reciprocal rank of sentences by {_change(found, 'cloze')}"
-            + (
-                f", that of titles by {_change(found, 'title')}, and that of reworded titles (fewest words shared with their block) "
-                f"by {_change(found, 'reworded_title')}. All must gain."
-                if "last_title_gain" in found
-                else "."
-            ),
-        ]
-    else:
-        gained = [
-            f"After {_steps(found['kept_step'])} of training {share['after']} of {found['sentences']} pieces of other sentences find their block "
-            f"among the first five; before it was {share['before']}. The gain in the reciprocal rank is {found['gain']:+.3f}, 95 % interval "
-            f"{found['gain_low']:+.3f} to {found['gain_high']:+.3f}"
-            + ("." if found["gain_low"] > 0 else ": on these pieces no gain is shown, so the start may be as good."),
-            "These pieces are in the documents' own words. Where people ask in words of their own, compare both on some of their "
-            "questions (realmctl rank, realmctl eval-run).",
-        ]
-    if found["steps"] < FEW_STEPS:
-        gained.append(
-            f"Only {_steps(found['steps'])} fit into --minutes {found['minutes']:g}: with more minutes the gain may be larger."
-        )
-    helps = "finds more" if found["bm25_weight"] else "is not shown to find more"
-    return "\n".join(
-        [
-            *gained,
-            f"Use {found['made']['retriever']}; its index is {found['made']['index']}. BM25 beside it {helps}.",
-            f"Now: {found['search']}",
-        ]
-    )
+    print_result(found, json, shortcut.text_of)
