@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
-from realmctl.index.vectors import open_vectors
+from realmctl.index.vectors import chunks, open_vectors
 
-ROWS_AT_ONCE = 2**14
 VECTORS, IDS = "vectors.npy", "ids.txt"
 
 
@@ -28,7 +27,7 @@ def write_vectors(embeddings: Artifact, blocks: Artifact | None, folder: Path) -
     vectors_ND = _vectors(embeddings)
     folder.mkdir()
     out_ND = np.lib.format.open_memmap(folder / VECTORS, mode="w+", dtype=np.float32, shape=vectors_ND.shape)
-    for start, part_BD in _parts(vectors_ND):
+    for start, part_BD in chunks(vectors_ND):
         out_ND[start : start + len(part_BD)] = part_BD
     out_ND.flush()
     with (folder / IDS).open("w", encoding="utf-8") as file:
@@ -46,7 +45,7 @@ def write_tevatron(embeddings: Artifact, blocks: Artifact | None, path: Path) ->
         file.write(b"\x80\x04")  # protocol 4
         file.write(b"cnumpy\nreshape\n(cnumpy\nfrombuffer\n(")
         file.write(b"\x8e" + struct.pack("<Q", vectors_ND.size * 4))
-        for _, part_BD in _parts(vectors_ND):
+        for _, part_BD in chunks(vectors_ND):
             file.write(part_BD.astype("<f4").tobytes())
         _write_text(file, "<f4")
         file.write(b"tR(" + b"".join(b"\x8a\x08" + struct.pack("<q", size) for size in vectors_ND.shape) + b"ttR")
@@ -64,11 +63,6 @@ def _write_text(file: BinaryIO, text: str) -> None:
 
 def _vectors(embeddings: Artifact) -> NDArray[np.floating[Any]]:
     return open_vectors(embeddings.file("embeddings.npy"))
-
-
-def _parts(vectors_ND: NDArray[np.floating[Any]]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    for start in range(0, len(vectors_ND), ROWS_AT_ONCE):
-        yield start, vectors_ND[start : start + ROWS_AT_ONCE].astype(np.float32)
 
 
 def _ids(blocks: Artifact | None, count: int) -> Iterator[str]:

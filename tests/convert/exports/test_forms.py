@@ -9,11 +9,11 @@ import pickle
 import numpy as np
 import pytest
 
-from realmctl.convert.exports import vectors
 from realmctl.convert.exports.forms import FORMS, default_form, export_form
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.reading import documents
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.index import vectors
 from realmctl.questions.labelled import read_labelled
 from stages.embed import Embed
 from stages.eval_em import EvalEm
@@ -53,7 +53,7 @@ def test_quotes_tabs_and_line_breaks_stay_in_one_row(tmp_path):
 
 @pytest.mark.parametrize("rows_at_once", [7, 10**6])
 def test_vectors_with_ids_for_any_library(chain, embeddings, tmp_path, monkeypatch, rows_at_once):
-    monkeypatch.setattr(vectors, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", rows_at_once)
     half = np.load(embeddings.file("embeddings.npy"))
     ids = [record.id for record in Corpus(chain.blocks)]
     made = export_form(embeddings, tmp_path / "faiss", "vectors", chain.blocks)
