@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.errors import ConfigError
 from realmctl.pipeline.fields import MOST
 from realmctl.pipeline.workspace import default_series
+from realmctl.retrieval.answering.settings import Reading
 
 
 @computes
@@ -52,7 +53,7 @@ def ask(
         ),
     ] = None,
     reading: Annotated[
-        Literal["mixed", "together"],
+        Reading,
         typer.Option(
             help="With --reader-lm: each block in a prompt of its own, and the answers mixed by p(z|x); or all blocks in one prompt.",
         ),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import regex
@@ -27,10 +27,9 @@ from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.qa_model import Answering
+from realmctl.retrieval.answering.settings import Reading
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.retrieval.search.text_search import TextSearch
-
-Reading = Literal["mixed", "together"]
 
 
 @dataclass(frozen=True, kw_only=True)

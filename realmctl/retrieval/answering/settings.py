@@ -12,6 +12,9 @@ from realmctl.questions.ranking.beir import is_beir
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
 
+Reading = Literal["mixed", "together"]
+"""How a language model reads: each block in a prompt of its own, or all blocks in one."""
+
 
 def judgements_of(questions: Path | None, qrels: Path | None) -> Path | None:
     """Return the relevance judgements of the questions: those that were named, or a BEIR folder's. None: there are none."""
@@ -82,7 +85,7 @@ class EvalSettings(LmReaderSettings):
     reader_beam: int | None = setting(
         "Blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.", default=None, at_least=1
     )
-    reading: Literal["mixed", "together"] = setting(
+    reading: Reading = setting(
         "With --reader-lm: mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
         default="mixed",
     )
