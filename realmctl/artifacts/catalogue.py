@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -129,12 +130,9 @@ def listing(folder: Path) -> list[Version]:
     """Return each version of each series in `folder`, or of the series `folder`; the unfinished ones last.
 
     Raises:
-        InputError: The folder does not exist.
+        InputError: It is no folder that may hold series.
     """
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder} does not exist (looked from {Path.cwd()}). Name a folder of series, or run a stage."
-        )
+    require_folder(folder)
     found, closed = [], list[Path]()
     for series in series_in(folder, closed):
         pinned = pinned_version(series)
@@ -146,6 +144,21 @@ def listing(folder: Path) -> list[Version]:
                 found.append(Version(path, error=str(error), unreadable=isinstance(error, AccessError)))
     found += [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
     return found + [Version(path, error=f"{path}: this user may not list it.", unreadable=True) for path in closed]
+
+
+def require_folder(folder: Path) -> None:
+    """Raise InputError unless `folder` may be a workspace or a series: it exists, and is neither a file nor an artifact."""
+    if not os.path.lexists(folder):
+        raise InputError(f"{folder} does not exist (looked from {Path.cwd()}). Name a workspace or a series.")
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is not a folder. Name a workspace or a series, or see what it is: realmctl show {folder}"
+        )
+    if is_artifact(folder) and not series_in(folder):
+        raise InputError(
+            f"{folder} is one artifact, and a workspace or a series holds several. Name the folder that it lies in, "
+            f"{folder.parent}, or see the artifact: realmctl show {folder}"
+        )
 
 
 def versions_at(path: Path) -> list[Path]:

@@ -3,6 +3,9 @@
 Kept are the newest and the pinned versions of each series, everything that they and unfinished runs need, what a process has open, what is
 damaged, and what a link leads to: other workspaces may use it. The rest may be deleted.
 
+Artifacts near the named folders are read too, and everything that they need is kept: those of the workspace that a named series lies
+in, the series directly beside a named workspace, and those of `--workspace`. What artifacts elsewhere need cannot be known.
+
 An artifact needs what it was made from, and what that was made from. It does not need what it replaces, which is an ancestor of
 its own kind or a former input: edited blocks do not need the blocks before the edit.
 
@@ -15,22 +18,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, pinned_version, version_numbers
-from realmctl.artifacts.catalogue import series_in
+from realmctl.artifacts.catalogue import require_folder, series_in
 from realmctl.artifacts.disk import sync
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.lease import try_exclusive
 from realmctl.artifacts.manifest import FORMER, Origin, read_manifest
+from realmctl.artifacts.place import MAX_SERIES_DEPTH, is_series, series_below
 from realmctl.artifacts.unfinished import partial_folders, read_recipe
 from realmctl.errors import AccessError, ConfigError, InputError, MismatchError
 
 NEWEST, NEEDED, IN_USE, DAMAGED, LINKED = "newest", "needed", "in use", "damaged", "reached by a link"
-PINNED = "pinned"
+PINNED, NEAR = "pinned", "not in a named folder"
 TRASH_NAME = re.compile(rf"\.{VERSION_NAME.pattern}\.deleted")
 """Name of a version while its files are being deleted."""
 LOCKED_AT_ONCE = 200
@@ -48,7 +52,7 @@ class VersionNeeds:
         size: Bytes of its files.
         problem: Why it cannot be read; empty if it can.
         pinned: Whether its series stands for it (`realmctl pin`).
-        linked: Whether it or its series is a symbolic link in the workspace.
+        outside: LINKED if it or its series is a symbolic link in a named folder, NEAR if it lies near the named folders, else empty.
     """
 
     path: Path
@@ -56,28 +60,33 @@ class VersionNeeds:
     needs: frozenset[str]
     size: int
     problem: str = ""
-    linked: bool = False
+    outside: str = ""
     pinned: bool = False
 
 
 @dataclass(frozen=True)
 class WorkspaceContents:
-    """What a workspace holds: the versions of each series, oldest first, and the content hashes that unfinished runs need."""
+    """The versions of each series, oldest first, and {folder of an unfinished run: content hashes that it needs}."""
 
     series: Sequence[Sequence[VersionNeeds]]
-    needed_by_runs: frozenset[str]
+    runs: Mapping[Path, frozenset[str]]
 
 
 @dataclass(frozen=True)
 class Collected:
-    """What `gc` found. deleted: whether `gone` was deleted, or may be. kept: {version: why}.
+    """What `gc` found. Files that several versions share by hard links free space only with the last of them.
 
-    Files that several versions share by hard links free space only with the last of them.
+    Attributes:
+        deleted: Whether `gone` was deleted, or may be.
+        gone: What nothing needs.
+        kept: {version: why}, of the named folders.
+        needed_by: {version that is kept because it is needed: the versions and unfinished runs that need it}.
     """
 
     deleted: bool
     gone: Sequence[VersionNeeds]
     kept: Mapping[VersionNeeds, str]
+    needed_by: Mapping[VersionNeeds, Sequence[Path]]
 
     @property
     def bytes(self) -> int:
@@ -90,43 +99,52 @@ class Collected:
             "deleted": self.deleted,
             "bytes": self.bytes,
             "versions": [{"path": str(version.path), "bytes": version.size} for version in self.gone],
-            "kept": [{"path": str(one.path), "bytes": one.size, "why": why} for one, why in self.kept.items()],
+            "kept": [
+                {
+                    "path": str(one.path),
+                    "bytes": one.size,
+                    "why": why,
+                    "needed_by": [str(path) for path in self.needed_by.get(one, ())],
+                }
+                for one, why in self.kept.items()
+            ],
         }
 
 
-def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
+def collect(folders: Sequence[Path], newest: int, delete: bool, workspace: Path | None = None) -> Collected:
     """Find the versions that nothing needs, and delete them if `delete`.
 
     Args:
-        folders: Workspaces or series. Artifacts elsewhere are not known, and what only they need is deleted.
+        folders: Workspaces or series. Artifacts neither in nor near them are not known, and what only they need is deleted.
         newest: How many versions of each series are kept in any case.
         delete: Whether to delete. Otherwise nothing is changed.
+        workspace: Counts as near, if it exists.
 
     Raises:
         ConfigError: `newest` is below 1.
-        AccessError: A folder in them cannot be listed, or a version cannot be read or deleted.
+        AccessError: A folder in them, or beside a named series, cannot be listed, or a version cannot be read or deleted.
         InputError: A folder does not exist, or versions are to be deleted and one whose manifest cannot be read may need them.
     """
     if newest < 1:
         raise ConfigError(f"--keep {newest}: it must be at least 1: the newest version is always kept.")
-    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
-        raise InputError(f"{missing[0]} does not exist. Name a workspace or a series.")
-    workspace = read_workspace(folders)
+    for folder in folders:
+        require_folder(folder)
+    found = read_workspace(folders, workspace)
     if delete:  # what a `gc` that was killed had moved out of a series
-        for folder in {version.path.parent for series in workspace.series for version in series}:
+        for folder in {version.path.parent for series in found.series for version in series if not version.outside}:
             for trash in folder.iterdir():
                 if TRASH_NAME.fullmatch(trash.name):
                     shutil.rmtree(trash, ignore_errors=True)
     in_use: set[Path] = set()
     gone: list[VersionNeeds] = []
-    candidates = _deletable(workspace, newest, in_use)
+    candidates = _deletable(found, newest, in_use)
     if delete and candidates:
-        for version in (version for series in workspace.series for version in series if version.problem):
+        for version in (version for series in found.series for version in series if version.problem):
             _require_manifest(version.path)
     for start in range(0, len(candidates), LOCKED_AT_ONCE):
         with ExitStack() as locks:
             batch = _locked(candidates[start : start + LOCKED_AT_ONCE], locks, in_use)
-            current = read_workspace(folders, known=batch)
+            current = read_workspace(folders, workspace, known=batch)
             free = {version.path for version in _deletable(current, newest, in_use)}
             gone += [version for version in batch if version.path in free]
             if delete:
@@ -135,11 +153,20 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
                     path.rename(trash)
                     sync(path.parent)
                     shutil.rmtree(trash)
-    why = reasons_to_keep(workspace, newest, in_use)
+    why = reasons_to_keep(found, newest, in_use)
     removed = {version.path for version in gone}
-    versions = [version for series in workspace.series for version in series]
-    kept = {one: why.get(one.path, IN_USE) for one in versions if one.path not in removed}
-    return Collected(delete, gone, kept)
+    staying = [version for series in found.series for version in series if version.path not in removed]
+    kept = {one: why.get(one.path, IN_USE) for one in staying if one.outside != NEAR}
+    users: dict[str, list[Path]] = {}
+    for path, needs in [*((one.path, one.needs) for one in staying), *found.runs.items()]:
+        for content in needs:
+            users.setdefault(content, []).append(path)
+    needed_by = {
+        one: sorted({path for content in one.contents for path in users.get(content, ())} - {one.path})
+        for one, reason in kept.items()
+        if reason == NEEDED
+    }
+    return Collected(delete, gone, kept, needed_by)
 
 
 def _deletable(workspace: WorkspaceContents, newest: int, in_use: set[Path]) -> list[VersionNeeds]:
@@ -160,34 +187,51 @@ def _locked(versions: Sequence[VersionNeeds], locks: ExitStack, in_use: set[Path
     return found
 
 
-def read_workspace(folders: Iterable[Path], known: Sequence[VersionNeeds] = ()) -> WorkspaceContents:
-    """Read the manifests of all series in `folders`. A folder may also be a series itself.
+def read_workspace(
+    folders: Sequence[Path], workspace: Path | None = None, known: Sequence[VersionNeeds] = ()
+) -> WorkspaceContents:
+    """Read the manifests of all series in `folders`, in `workspace` and beside the folders. A folder may also be a series itself.
 
     known: Versions that are not read, because the process has locked them and could not open them.
     """
     closed = list[Path]()
     named = [series for folder in folders for series in series_in(folder, closed)]
+    near = series_in(workspace) if workspace else []
+    near += [series for folder in folders for series in _beside(folder, closed)]
     if closed:
         raise AccessError(
             f"{closed[0]}: this user may not list it, so what it needs is not known. Let a user run gc who may."
         )
-    within = [Path(os.path.realpath(folder)) for folder in folders]
-    places: dict[Path, Path] = {}
-    for series in sorted(
-        named, key=lambda series: series.is_symlink()
-    ):  # so that a link is a second name of its target
-        places.setdefault(Path(os.path.realpath(series)), series)
+    named.sort(key=lambda series: series.is_symlink())  # so that a link is a second name of its target
+    places: dict[Path, tuple[Path, str]] = {}
+    within = {Path(os.path.realpath(folder)) for folder in folders}
+    for series, outside in [*((one, LINKED) for one in named), *((one, NEAR) for one in near)]:
+        place = Path(os.path.realpath(series))
+        places.setdefault(place, (series, outside if within.isdisjoint((place, *place.parents)) else ""))
     found = {version.path: version for version in known}
-    paths = [[series / f"v{number}" for number in version_numbers(series)] for series in places.values()]
-    origins = [_started(partial) for series in places for partial in partial_folders(series)]
-    linked = [not {place, *place.parents} & set(within) for place in places]
-    return WorkspaceContents(
-        [
-            [found.get(path) or _version(path, link, path == pin) for path in series]
-            for series, link, pin in zip(paths, linked, map(pinned_version, places.values()), strict=True)
-        ],
-        frozenset(content for origin in origins if origin for content in _named(origin)),
-    )
+    contents = []
+    for series, outside in places.values():
+        paths, pin = [series / f"v{number}" for number in version_numbers(series)], pinned_version(series)
+        contents.append([found.get(path) or _version(path, outside, path == pin) for path in paths])
+    partials = [partial for series, _ in places.values() for partial in partial_folders(series)]
+    runs = {partial: frozenset(_named(origin)) for partial in partials if (origin := _started(partial))}
+    return WorkspaceContents(contents, runs)
+
+
+def _beside(folder: Path, closed: list[Path]) -> list[Path]:
+    """The series near a named folder: those of the workspace that a series lies in, and those directly beside a workspace.
+
+    closed: Gets the folders of the workspace that this user may not list.
+    """
+    depth, unlisted = (MAX_SERIES_DEPTH, closed) if is_series(folder) else (1, None)
+    found = []
+    for parent in dict.fromkeys(Path(path(folder)).parent for path in (os.path.abspath, os.path.realpath)):
+        try:
+            found += series_below(parent, depth, unlisted)
+        except PermissionError:
+            if unlisted is not None:
+                unlisted.append(parent)
+    return found
 
 
 def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collection[Path] = ()) -> dict[Path, str]:
@@ -200,7 +244,7 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     """
     versions = [version for series in workspace.series for version in series]
     why = {version.path: DAMAGED for version in versions if version.problem}
-    why |= {version.path: LINKED for version in versions if version.linked}
+    why |= {version.path: version.outside for version in versions if version.outside}
     why |= {version.path: PINNED for version in versions if version.pinned}
     why |= {version.path: IN_USE for version in versions if version.path in in_use}
     for series in workspace.series:
@@ -210,7 +254,8 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     for version in versions:
         for content in version.contents:
             holders.setdefault(content, []).append(version)
-    wanted = [*workspace.needed_by_runs, *(need for one in versions if one.path in why for need in one.needs)]
+    kept = [one.needs for one in versions if one.path in why]
+    wanted = [need for needs in [*workspace.runs.values(), *kept] for need in needs]
     while wanted:
         for version in holders.get(wanted.pop(), []):
             if version.path not in why:
@@ -219,16 +264,16 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     return why
 
 
-def _version(path: Path, linked: bool, pinned: bool) -> VersionNeeds:
-    linked = linked or path.is_symlink()
+def _version(path: Path, outside: str, pinned: bool) -> VersionNeeds:
+    outside = outside or (LINKED if path.is_symlink() else "")
     try:
         artifact = open_artifact(path)
     except (InputError, MismatchError) as error:
-        return VersionNeeds(path, frozenset(), _needs_of_damaged(path), 0, str(error), linked, pinned)
+        return VersionNeeds(path, frozenset(), _needs_of_damaged(path), 0, str(error), outside, pinned)
     family = [*_parts_of(artifact), artifact]
     needs = frozenset(content for one in family for content in _needs(one.manifest))
     return VersionNeeds(
-        path, frozenset(one.content for one in family), needs, artifact.total_bytes(), linked=linked, pinned=pinned
+        path, frozenset(one.content for one in family), needs, artifact.total_bytes(), outside=outside, pinned=pinned
     )
 
 

@@ -28,6 +28,14 @@ from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder beside which no other test leaves artifacts, which `gc` would read."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    return folder
+
+
 def plain(folder: Path, text: str):
     return Plain(text=text).make(folder / "plain")
 
@@ -281,11 +289,65 @@ def test_what_replaced_its_ancestor_does_not_need_it(tmp_path):
     verify(model)
 
 
+@pytest.mark.parametrize(
+    ("used", "user", "named", "workspace"),
+    [
+        ("w", "w/child", "w/plain", None),  # beside a series
+        ("w", "w/a/b/child", "w/plain", None),  # deeper in the same workspace
+        ("w", "child", "w", None),  # a series beside a workspace
+        ("w/a", "w/child", "w/a/plain", "w"),  # in the workspace of the command
+        ("elsewhere", "w/child", "elsewhere", "w"),
+    ],
+)
+@pytest.mark.parametrize("link", [False, True])
+def test_what_is_needed_by_an_artifact_near_the_named_folder_is_kept(tmp_path, used, user, named, workspace, link):
+    user_path = Child(plain=plain(tmp_path / used, "a")).make(tmp_path / user).path
+    for text in "bc":
+        plain(tmp_path / used, text)
+    if link:
+        (tmp_path / "links").mkdir()
+        folder = tmp_path / "links/named"
+        folder.symlink_to(tmp_path / named)
+    else:
+        folder = tmp_path / named
+    found = collect([folder], 1, delete=True, workspace=tmp_path / workspace if workspace else None)
+    assert names(found) == ["v2"]
+    assert {one.path.name: why for one, why in found.kept.items()} == {"v1": "needed", "v3": "newest"}
+    assert [list(users) for users in found.needed_by.values()] == [[user_path]]
+    assert verify(open_artifact(user_path)) and numbers(tmp_path / used / "plain") == ["v1", "v3"]
+
+
+def test_nothing_is_deleted_near_the_named_folder(tmp_path):
+    """Not even what nothing needs; so what that needs stays too."""
+    first = Child(plain=plain(tmp_path, "a")).make(tmp_path / "child")
+    Child(plain=plain(tmp_path, "b")).make(tmp_path / "child")
+    trash = tmp_path / "child/.v9.deleted"
+    trash.mkdir()
+    plain(tmp_path, "c")
+    assert first and names(collect([tmp_path / "plain"], 1, delete=True)) == [] and trash.is_dir()
+    first = None
+    assert names(collect([tmp_path], 1, delete=True)) == ["v1", "v1"] and not trash.exists()
+
+
+def test_an_unfinished_run_is_named_that_needs_a_version(tmp_path):
+    partial = tmp_path / "child/v1.partial"
+    partial.mkdir(parents=True)
+    recipe = {"resumable": True, **asdict(Origin("child", "child", 1, {}, {"plain": plain(tmp_path, "a").content}))}
+    (partial / "recipe.json").write_text(json.dumps(sealed(recipe)))
+    plain(tmp_path, "b")
+    found = collect([tmp_path / "plain"], 1, delete=True)
+    assert names(found) == [] and [list(users) for users in found.needed_by.values()] == [[partial]]
+
+
 def test_what_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="--keep 0"):
         collect([tmp_path], 0, delete=True)
     with pytest.raises(InputError, match="does not exist"):
         collect([tmp_path / "none"], 1, delete=False)
+    for place in (version := plain(tmp_path, "a").path, version / "manifest.json"):
+        for look in (listing, lambda folder: collect([folder], 1, delete=False)):
+            with pytest.raises(InputError, match=f"realmctl show {place}$"):
+                look(place)
 
 
 def _read_for(seconds: float, series: str, told: multiprocessing.Queue) -> None:

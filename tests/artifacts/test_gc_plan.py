@@ -14,10 +14,10 @@ VERSIONS = st.tuples(HASHES, HASHES, st.booleans(), st.sampled_from([False, Fals
 """(contents, needs, whether a process has it open, whether it is damaged)"""
 
 
-def reachable(workspace: WorkspaceContents, roots: set[Path]) -> set[Path]:
+def reachable(workspace: WorkspaceContents, needed_by_runs: frozenset[str], roots: set[Path]) -> set[Path]:
     """Walk over all pairs again and again until nothing is added."""
     versions = [version for series in workspace.series for version in series]
-    kept = {one.path for one in versions if one.path in roots or one.contents & workspace.needed_by_runs}
+    kept = {one.path for one in versions if one.path in roots or one.contents & needed_by_runs}
     while True:
         more = {
             one.path for one in versions for other in versions if other.path in kept and one.contents & other.needs
@@ -38,7 +38,7 @@ def test_kept_is_what_can_be_reached(drawn, needed_by_runs, newest):
         ]
         for name, versions in enumerate(drawn)
     ]
-    workspace = WorkspaceContents(series, needed_by_runs)
+    workspace = WorkspaceContents(series, {Path("w/0/v9.partial"): needed_by_runs})
     in_use = {
         Path(f"w/{name}/v{number}")
         for name, versions in enumerate(drawn)
@@ -49,7 +49,7 @@ def test_kept_is_what_can_be_reached(drawn, needed_by_runs, newest):
     whole = [[version.path for version in versions if version.path not in damaged] for versions in series]
     last = {path for versions in whole for path in versions[-newest:]}
     why = reasons_to_keep(workspace, newest, in_use)
-    assert set(why) == reachable(workspace, in_use | damaged | last)
+    assert set(why) == reachable(workspace, needed_by_runs, in_use | damaged | last)
     assert all(why[path] == NEWEST for path in last)
     assert all(why[path] == DAMAGED for path in damaged - in_use)
     assert all(why[path] == IN_USE for path in in_use - last)
@@ -64,5 +64,5 @@ def test_what_an_input_was_made_from_is_kept_too():
         [version("b/v1", "2", "1"), version("b/v2", "5", "")],
         [version("c/v1", "3", "2")],
     ]
-    kept = reasons_to_keep(WorkspaceContents(series, frozenset()), 1)
+    kept = reasons_to_keep(WorkspaceContents(series, {}), 1)
     assert {str(path) for path in kept} == {"a/v1", "a/v3", "b/v1", "b/v2", "c/v1"}

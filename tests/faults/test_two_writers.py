@@ -111,10 +111,12 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
             pause()
         return adopt(series, made)
 
-    def paused_read(folders: Sequence[Path], known: Sequence[gc.VersionNeeds] = ()) -> gc.WorkspaceContents:
+    def paused_read(
+        folders: Sequence[Path], workspace: Path | None = None, known: Sequence[gc.VersionNeeds] = ()
+    ) -> gc.WorkspaceContents:
         if known:
             pause()
-        return read(folders, known)
+        return read(folders, workspace, known)
 
     monkeypatch.setattr(making, "write_manifest", paused_write)
     monkeypatch.setattr(serving, "adopt", paused_adopt)

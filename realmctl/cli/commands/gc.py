@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,7 @@ def gc(
         list[Path] | None,
         typer.Argument(
             parser=path,
-            help="Workspaces or series. Versions used only by workspaces that you do not list are deleted. "
-            "Default: the workspace.",
+            help="Workspaces or series to delete in. Default: the workspace.",
         ),
     ] = None,
     keep: Annotated[
@@ -35,14 +35,25 @@ def gc(
 
     Kept are the newest and the pinned version of each series, everything that they and unfinished runs were made from, versions that a process
     has open, and damaged ones.
+
+    Kept is also what artifacts nearby were made from: those in the workspace that a named series lies in, series directly beside a named workspace, and
+    those in --workspace. What only artifacts elsewhere need is deleted, so name their workspaces too.
     """
-    found = collect(folders or [workspace], keep, delete)
+    found = collect(folders or [workspace], keep, delete, workspace)
     print_result(found.json(), json, lambda _: _text(found))
 
 
 def _text(found: Collected) -> str:
     lines = [f"{version.path}  {size_text(version.size)}" for version in found.gone]
+    needed = [f"{version.path} is kept: {_few(users)} needs it" for version, users in found.needed_by.items() if users]
     kept = ", ".join(f"{count} {why}" for why, count in Counter(found.kept.values()).items()) or "none"
     done = "deleted" if found.deleted else "may be deleted (add --delete)"
     count = f"{len(lines)} version{'' if len(lines) == 1 else 's'}"
-    return "\n".join([*lines, f"{count}, {size_text(found.bytes)}: {done}. Kept: {kept}."])
+    summary = f"{count}, {size_text(found.bytes)}: {done}. Kept: {kept}."
+    elsewhere = "What artifacts elsewhere need is not known: name their workspaces too."
+    return "\n".join([*lines, *needed, summary, *([elsewhere] if lines else [])])
+
+
+def _few(paths: Sequence[Path]) -> str:
+    """The first of these paths, and how many more there are."""
+    return f"{paths[0]} (and {len(paths) - 1} more)" if len(paths) > 1 else f"{paths[0]}"
