@@ -23,6 +23,9 @@ MEMORY_MESSAGES = (
     "not enough memory",  # hnswlib
 )
 THREAD_MESSAGE = "can't start new thread"
+LONGEST_REASON = 300
+"""Characters of what another library says that a message repeats."""
+FEWER_PROCESSES = "End other processes, or use fewer --workers where the command has that option."
 OUR_PACKAGES = ("realmctl", "stages")
 
 
@@ -152,7 +155,7 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
             f"the Python package {error.name} is not installed. Install it, or install realmctl again."
         )
     if isinstance(error, OSError) and error.errno is not None:
-        return _of_system(error, f"{error.filename or where}")
+        return _of_system(error, _place_of(error) or f"{where}")
     for number in (*NO_SPACE, *NO_HANDLES, *NO_MEMORY_OR_PROCESSES, *DEVICE_FAILED):
         # As libraries say it that are written in Rust, and PyTorch.
         if f"(os error {number})" in str(error) or f"{os.strerror(number)} ({number})" in str(error):
@@ -162,7 +165,7 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
             f"not enough memory ({one_line(error)}). Use a smaller model or smaller batches, or free some memory."
         )
     if isinstance(error, RuntimeError) and THREAD_MESSAGE in str(error):
-        return ResourceError(f"{error}. Use fewer --workers, or end other processes.")
+        return ResourceError(f"{error}. {FEWER_PROCESSES}")
     return None
 
 
@@ -180,8 +183,16 @@ def at_the_end(error: BaseException, where: object = "") -> RealmctlError | None
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of an exception in one line of at most 200 characters without its full stop, or else its class."""
-    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+    """Return the message of an exception in one line without its full stop, or else its class.
+
+    Of a message that is longer than LONGEST_REASON, the whole sentences that fit, or else the whole words.
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    if len(text) > LONGEST_REASON:
+        within = text[:LONGEST_REASON]
+        sentences, stop, _ = within.rpartition(". ")
+        return sentences if stop else f"{within.rpartition(' ')[0] or within} ..."
+    return text.rstrip(".")
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
@@ -191,14 +202,24 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in MEMORY_MESSAGES)
 
 
+def _place_of(error: OSError) -> str:
+    """The file of an error. Of a copy that found no space it is the target, which is full, and else both files."""
+    files = [
+        os.fsdecode(name) if isinstance(name, bytes) else str(name)
+        for name in (error.filename, error.filename2)
+        if name
+    ]
+    return " -> ".join(files[-1:] if error.errno in NO_SPACE else files)
+
+
 def _of_system(error: OSError, where: str) -> RealmctlError | None:
     what = f"{where}: {error.strerror}" if where else str(error.strerror)
     if error.errno in NO_SPACE:
         return ResourceError(f"{what}. Free some disk space and run the same command again.")
     if error.errno in NO_HANDLES:
-        return ResourceError(f"{what}. Allow more open files (ulimit -n), or use fewer --workers.")
+        return ResourceError(f"{what}. Allow more open files (ulimit -n). {FEWER_PROCESSES}")
     if error.errno in NO_MEMORY_OR_PROCESSES:
-        return ResourceError(f"{what}. Use fewer --workers, or end other processes.")
+        return ResourceError(f"{what}. {FEWER_PROCESSES}")
     if error.errno in DEVICE_FAILED:
         return ResourceError(f"{what}. The disk failed. Check it (dmesg), then run the same command again.")
     if error.errno in NO_ACCESS:

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from realmctl import errors
-from realmctl.errors import AccessError, InputError, RealmctlError, ResourceError, as_realmctl_error, error_of
+from realmctl.errors import AccessError, InputError, RealmctlError, ResourceError, as_realmctl_error, error_of, one_line
 
 CODES = {
     "RealmctlError": 1,
@@ -97,3 +97,25 @@ def test_errors_of_the_system_in_the_words_of_a_library(text):
 
 def test_a_number_in_brackets_is_no_error_of_the_system():
     assert as_realmctl_error(RuntimeError("expected 3 dimensions, got (24)"), "x") is None
+
+
+def test_a_copy_that_finds_no_space_names_the_full_place():
+    full = OSError(errno.ENOSPC, "why", "from", None, "to")  # as `shutil.copyfile` raises it
+    assert str(as_realmctl_error(full)).startswith("to: why.")
+    denied = OSError(errno.EACCES, "why", "from", None, "to")
+    assert str(as_realmctl_error(denied)).startswith("from -> to: why.")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It failed.", "It failed"),
+        ("It\n failed.  Twice.", "It failed. Twice"),
+        ("", "ValueError"),
+        (f"It failed. {'Because ' * 100}", "It failed"),
+        ("word " * 100, " ".join(["word"] * 60) + " ..."),
+        ("x" * 1000, "x" * 300 + " ..."),
+    ],
+)
+def test_a_long_reason_ends_with_a_sentence_or_a_word(text, shown):
+    assert one_line(ValueError(text)) == shown

@@ -224,7 +224,7 @@ def newest_version(series: Path) -> Path:
                 f"{series} is a file, and an artifact is a folder. Name the folder of a version or of a series."
             )
         what = "has no finished version" if series.is_dir() else "does not exist"
-        raise InputError(f"{series} {what}. Run the stage that makes it first, or name another folder.")
+        raise InputError(f"{series} {what}. Run the stage that makes it first, or name a version or a series.")
     return series / f"v{numbers[-1]}"
 
 

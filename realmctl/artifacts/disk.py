@@ -238,6 +238,10 @@ def share_as_folder(path: Path) -> None:
         path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o444 | 0o200)
 
 
+OUTPUT_OPTIONS = "--out of a stage, or --workspace"
+"""How a user chooses the folder of an output, for messages of whatever command makes it."""
+
+
 def free_bytes(folder: Path) -> int:
     """Return the free bytes of the disk that `folder` is on, or will be on once it is made."""
     place = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
@@ -260,7 +264,7 @@ def require_free_disk(folder: Path, needed: float, what: str) -> None:
     if needed - there > free:
         raise ResourceError(
             f"{folder}: {what} needs about {(needed - there) / 1e9:.1f} GB, and {free / 1e9:.1f} GB of the disk are free. "
-            "Free some disk space, or write to another disk with --out or --workspace."
+            f"Free some disk space, or choose a folder on another disk ({OUTPUT_OPTIONS})."
         )
 
 

@@ -26,7 +26,14 @@ from realmctl.artifacts.artifact import (
     verify,
     version_numbers,
 )
-from realmctl.artifacts.disk import make_folders, read_small, rename_to_fresh, require_regular, write_file
+from realmctl.artifacts.disk import (
+    OUTPUT_OPTIONS,
+    make_folders,
+    read_small,
+    rename_to_fresh,
+    require_regular,
+    write_file,
+)
 from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED
 from realmctl.artifacts.manifest import Origin, read_manifest
 from realmctl.artifacts.place import OWN_NAMES, require_place, series_below
@@ -46,33 +53,39 @@ MAX_VERSION = 999_999_999
 
 
 def series_folder(out: Path | str, kind: str) -> Path:
-    """Return the folder that `--out` names, after checking that it can contain versions of this kind.
+    """Return the folder that a user named for an output, after checking that it can contain versions of this kind.
 
     Raises:
         ConfigError: The name is not usable, it is a file or lies in an artifact, or it holds versions of another kind.
     """
     text = str(out)
     if not text.strip() or not text.isprintable():
-        raise ConfigError(f"--out {text!r} is empty or has characters that cannot be printed. Name a folder.")
+        raise ConfigError(
+            f"the output folder {text!r} is empty or has characters that cannot be printed. Name another."
+        )
     try:
         series = Path(text).expanduser()
     except RuntimeError as error:
-        raise ConfigError(f"--out {out}: {error}. Write the whole path.") from None
-    place = require_place(series, f"--out {out}")
+        raise ConfigError(f"the output folder {out}: {error}. Write the whole path.") from None
+    place = require_place(series, f"the output folder {out}")
     if place.exists() and not place.is_dir():
-        raise ConfigError(f"--out {out} is a file; a series is a folder of versions. Name another folder.")
+        raise ConfigError(
+            f"the output folder {out} is a file, and a series is a folder of versions. Name another ({OUTPUT_OPTIONS})."
+        )
     if OWN_NAMES.fullmatch(place.name):
         raise ConfigError(
-            f"--out {out}: {place.name} is a name that realmctl uses within a series. Give the series another name."
+            f"the output folder {out}: {place.name} is a name that realmctl uses within a series. Name another ({OUTPUT_OPTIONS})."
         )
     if held := [child.name for child in series_below(series)]:
         raise ConfigError(
-            f"--out {out} is a workspace, which holds the series {', '.join(held[:5])}. To write into it, use "
-            f"-w {out}, or name a series in it: --out {series / kind}."
+            f"the output folder {out} is a workspace, which holds the series {', '.join(held[:5])}. To write into it, use "
+            f"-w {out}. Or name another folder ({OUTPUT_OPTIONS}), such as {series / kind}."
         )
     kinds = set(_kinds(series))
     if kinds - {kind}:
-        raise ConfigError(f"--out {out} holds versions of {min(kinds - {kind})}, not of {kind}. Name another folder.")
+        raise ConfigError(
+            f"the output folder {out} holds versions of {min(kinds - {kind})}, not of {kind}. Name another ({OUTPUT_OPTIONS})."
+        )
     return series
 
 
@@ -190,7 +203,7 @@ def locked(series: Path) -> Iterator[None]:
         make_folders(series)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"--out {series}: no folder can be made there ({error.strerror}). Name a folder on a disk."
+            f"the output folder {series} cannot be made ({error.strerror}). Name a folder on a disk ({OUTPUT_OPTIONS})."
         ) from None
     path = series / LOCK
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -210,7 +223,7 @@ def _lock(handle: int, series: Path) -> None:
     except BlockingIOError:
         holder = os.pread(handle, 100, 0).decode(errors="replace").strip() or "unknown"
         raise LockedError(
-            f"{series} is being written by another run (process {holder}). Wait for it, or use another --out."
+            f"{series} is being written by another run (process {holder}). Wait for it, or write elsewhere ({OUTPUT_OPTIONS})."
         ) from None
     except OSError as error:
         if error.errno == errno.EIO:
@@ -296,7 +309,9 @@ def next_number(series: Path) -> int:
     """
     number = max([_last_number(series), *(_number(path) for path in series.glob("v*"))]) + 1
     if number > MAX_VERSION:
-        raise InputError(f"{series} holds version {MAX_VERSION}, which is the last number. Use another --out.")
+        raise InputError(
+            f"{series} holds version {MAX_VERSION}, which is the last number. Write elsewhere ({OUTPUT_OPTIONS})."
+        )
     return number
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME
-from realmctl.artifacts.disk import QUARANTINE, WRITING_SUFFIX, set_aside
+from realmctl.artifacts.disk import OUTPUT_OPTIONS, QUARANTINE, WRITING_SUFFIX, set_aside
 from realmctl.artifacts.folder import MANIFEST, RECIPE, SCRATCH_NAMES
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.artifacts.manifest import Origin, parse_origin
@@ -71,7 +71,7 @@ def unfinished_run(series: Path, origin: Origin) -> Path | None:
             return partial
         raise MismatchError(
             f"{partial} is an unfinished run with other settings ({_difference(started.origin, origin)}). "
-            f"Finish it with those, use another --out, or {delete_hint(partial)}"
+            f"Finish it with those, write elsewhere ({OUTPUT_OPTIONS}), or {delete_hint(partial)}"
         )
     return None
 

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -54,7 +55,13 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Path | None) -> Pipeline:
+def read(
+    file: Path,
+    stages: Stages,
+    variables: Mapping[str, str],
+    workspace: Path | None,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> Pipeline:
     """Parse and check a pipeline file.
 
     Args:
@@ -62,12 +69,13 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
         stages: {command: stage} of the stages that it may name.
         variables: Values that replace those of the file's `vars`.
         workspace: Workspace to use instead of the file's.
+        options: {variable: the option of the command that gave it}, which messages name instead of the file.
 
     Raises:
         InputError: The file cannot be read, or it is not YAML of this form.
         ConfigError: A key or a value is wrong. The message names the output and the key.
     """
-    document = _filled(file, _document(file), variables)
+    document = _filled(file, _document(file), variables, options)
     where = workspace or _workspace(file, document)
     entries = document.get("stages")
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
@@ -101,15 +109,19 @@ def _workspace(file: Path, document: Mapping[str, object]) -> Path:
 
 
 class _Key(str):
-    """A key of the file, or the name of a field that it stands for, with its line and as the user wrote it."""
+    """A key of the file, or the name of a field that it stands for, with its line and as the user wrote it.
+
+    option: The option of the command that gave the value; empty if the file gives it.
+    """
 
     line: int
     written: str
+    option: str = ""
 
     @classmethod
-    def of(cls, text: str, line: int, written: str) -> _Key:
+    def of(cls, text: str, line: int, written: str, option: str = "") -> _Key:
         made = cls(text)
-        made.line, made.written = line, written
+        made.line, made.written, made.option = line, written, option
         return made
 
 
@@ -156,7 +168,9 @@ def _document(file: Path) -> dict[str, Any]:
     return document
 
 
-def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+def _filled(
+    file: Path, document: dict[str, Any], variables: Mapping[str, str], options: Mapping[str, str]
+) -> dict[str, Any]:
     own = document.get("vars") or {}
     if not isinstance(own, dict):
         raise ConfigError(f"{file}: `vars` must be names with values.")
@@ -170,13 +184,17 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
 
     def filled(value: object) -> Any:
         if isinstance(value, str):
-            alone = string.Template.pattern.fullmatch(value)
-            if alone and known.get(alone["named"] or alone["braced"], "") is None:
+            if known.get(_variable(value), "") is None:
                 return None  # the default of the setting
             return string.Template(value).substitute(known)
         if isinstance(value, list):
             return [filled(item) for item in value]
-        return {key: filled(item) for key, item in value.items()} if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        for key, item in value.items():
+            if isinstance(key, _Key):
+                key.option = options.get(_variable(item[0] if isinstance(item, list) and item else item), "")
+        return {key: filled(item) for key, item in value.items()}
 
     try:
         return {key: filled(value) for key, value in document.items() if key != "vars"}
@@ -184,6 +202,12 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
         raise ConfigError(f"{file}: there is no variable {error}. Define it under `vars`.") from None
     except ValueError as error:
         raise ConfigError(f"{file}: {error}. Write $$ for a dollar sign.") from None
+
+
+def _variable(value: object) -> str:
+    """The variable of a value that is nothing but `${variable}`; else empty."""
+    alone = string.Template.pattern.fullmatch(value) if isinstance(value, str) else None
+    return (alone["named"] or alone["braced"] or "") if alone else ""
 
 
 def _known(file: Path, key: object, names: Iterable[object]) -> None:
@@ -199,6 +223,13 @@ def _known(file: Path, key: object, names: Iterable[object]) -> None:
 def _place(file: Path, key: object) -> str:
     """Return the file, with the line of a key that stands in it."""
     return f"{file}:{key.line}" if isinstance(key, _Key) else str(file)
+
+
+def _place_of_value(file: Path, output: str, key: object) -> str:
+    """Return where the user gave a value: an option of the command, or a key of an output."""
+    if isinstance(key, _Key):
+        return key.option or f"{_place(file, key)}: {output}.{key.written}"
+    return f"{file}: {output}.{key}"
 
 
 def _over(defaults: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +252,7 @@ def _fields(entry: Mapping[Any, Any]) -> dict[str, Any]:
     fields = dict[str, Any]()
     for key, value in entry.items():
         name = str(key).replace("-", "_")
-        fields[_Key.of(name, key.line, key.written) if isinstance(key, _Key) else name] = value
+        fields[_Key.of(name, key.line, key.written, key.option) if isinstance(key, _Key) else name] = value
     return fields
 
 
@@ -234,7 +265,7 @@ def _step(file: Path, output: object, entry: Mapping[str, Any], stages: Stages, 
     stage = stages[entry["stage"]]
     given = {key: value for key, value in entry.items() if key not in OF_THE_FILE}
     given = _over(_preset(where, stage, entry), given)
-    places = {key: f"{_place(file, key)}: {name}.{key.written if isinstance(key, _Key) else key}" for key in given}
+    places = {key: _place_of_value(file, name, key) for key in given}
     for key in given:
         _known(file, key, roles(stage))
     inputs = _inputs(places, name, stage, given, {str(each) for each in outputs})
@@ -298,7 +329,7 @@ def _value(stage: type[Stage], key: str, value: Any, where: str) -> Any:
     if role.name == "source" and not role.hub:
         for path in value if isinstance(value, tuple) else (value,) if value else ():
             if not is_literal(path, role.literals) and not Path(path).expanduser().exists():
-                raise InputError(f"{where}: {path} does not exist (looked from {Path.cwd()}).")
+                raise InputError(f"{where}: {path} does not exist (looked from {Path.cwd()}). Check the path.")
     return value
 
 

@@ -56,7 +56,7 @@ def adapt(
         "documents": str(documents),
         "language": language,
         "bad_files": bad_files,
-        "wordpieces": str(max_wordpieces),
+        "max_wordpieces": str(max_wordpieces),
         "sentences": str(sentences),
         "method": "hybrid" if hybrid else "dense",
     }
@@ -71,7 +71,7 @@ def adapt(
     training = minutes_of_training(minutes, begin, first, workspace)
     with log.one_bar("adapt"):
         made = run_shipped(
-            "adapt", workspace, start, {**variables, "minutes": f"{training:g}", "stemmer": stemmer or ""}
+            "adapt", workspace, start, {**variables, "minutes": f"{training:g}", "bm25_stemmer": stemmer or ""}
         )
     trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
     dense = measured.get("dense", measured)

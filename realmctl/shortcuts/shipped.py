@@ -16,6 +16,7 @@ from realmctl.corpus.languages import check_language, plain_language
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
+from realmctl.pipeline.fields import flag_of
 
 HERE = Path(__file__).parent
 SMALL_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -66,7 +67,7 @@ def run_shipped(
         name: name of the file.
         workspace: folder of the artifacts.
         encoder: folder or hub id of an encoder. It becomes the artifact `retriever`, and the file's variable of that name.
-        variables: the file's other variables.
+        variables: the file's other variables. Each but `documents` is named after the option of the command that gives it.
         scale: factor of the inner products, as `realmctl import --scale`.
         jobs: stages that run at the same time.
         only: outputs to make, and none that need others; by default all.
@@ -76,7 +77,8 @@ def run_shipped(
     """
     retriever = imported_retriever(encoder, workspace, scale)
     given = {**variables, "retriever": str(retriever.path)}
-    plan = pipeline_file.read(HERE / f"{name}.yaml", own_stages(), given, workspace)
+    options = {variable: flag_of(variable) for variable in variables} | {"documents": "documents"}
+    plan = pipeline_file.read(HERE / f"{name}.yaml", own_stages(), given, workspace, options)
     return {
         "retriever": retriever,
         **plan.make([step for step in plan.steps if only is None or step.name in only], jobs),

@@ -216,7 +216,7 @@ def test_a_version_beside_the_pinned_one_is_told_when_it_is_made_and_when_it_is_
 
 @pytest.mark.parametrize("out", ["", " ", "a\nb", "a\x1b[0m", "a\x00b"])
 def test_a_name_that_is_none_is_refused(out):
-    with pytest.raises(ConfigError, match="--out"):
+    with pytest.raises(ConfigError, match="output folder"):
         Plain().make(out)
 
 
@@ -237,7 +237,7 @@ def test_a_workspace_is_no_series_and_a_series_no_workspace(tmp_path):
     for name in ("w/plain", "w2/deep/plain"):
         Plain().make(tmp_path / name)
     for place in ("w", "w2", "w2/deep", "w/plain/sub", "w/plain/sub/deeper"):
-        with pytest.raises(ConfigError, match="--out"):
+        with pytest.raises(ConfigError, match="output folder"):
             Plain().make(tmp_path / place)
     assert len(listing(tmp_path / "w")) == len(listing(tmp_path / "w2")) == 1
 
@@ -258,7 +258,7 @@ def test_links_on_the_way_are_followed_and_one_that_leads_nowhere_is_named(tmp_p
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "elsewhere").symlink_to(tmp_path / "w")
     for place in ("in", "in/sub", "nowhere", "nowhere/sub", "loop/sub", "elsewhere/plain/sub"):
-        with pytest.raises(ConfigError, match="--out"):
+        with pytest.raises(ConfigError, match="output folder"):
             Plain().make(tmp_path / place)
     assert Plain(text="x").make(tmp_path / "elsewhere" / "plain").path.name == "v2"
 

@@ -43,7 +43,7 @@ USAGE = [
     (["child", "--plain", ""], "a path cannot be empty"),
     (["plain", "--out", "a\nb"], "cannot be printed"),
     (["plain", "--rate", "nan"], "--rate: nan is not a finite number"),
-    (["plain", "--out", "/proc/x"], "--out /proc/x: no folder can be made there"),
+    (["plain", "--out", "/proc/x"], "/proc/x cannot be made"),
     (["plain", "-w", " "], "a path cannot be empty"),
     (["show"], "Missing argument"),
     (["run", "p.yaml", "--var", "x"], "Write name=value"),

@@ -281,7 +281,7 @@ def test_no_flipped_bit_of_a_recipe_deletes_the_unfinished_run(tmp_path):
 @pytest.mark.parametrize("out", ["/proc/x", "/proc/x/y", "/proc/self/x"])
 def test_an_output_in_proc_is_one_clear_error(small, out):
     code, _, error = small("plain", "--out", out)
-    assert code == 2 and error.count("\n") == 1 and f"--out {out}: no folder can be made there" in error
+    assert code == 2 and error.count("\n") == 1 and f"{out} cannot be made" in error and "--out" in error
     with pytest.raises(ConfigError):
         Plain().make(out)
 

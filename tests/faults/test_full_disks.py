@@ -80,7 +80,7 @@ def test_embeddings_on_a_full_disk(chain, disk):
 def test_an_export_on_a_full_disk(chain, disk, tmp_path):
     with full_but_for(disk, 16_000):
         code = ended(forked(lambda: exit_code(lambda: export(chain.retriever.path, disk / "hub")), tmp_path / "log"))
-    assert code == 5 and not list(disk.iterdir())
+    assert code == 5 and not list(disk.iterdir()) and f"{disk}" in (tmp_path / "log").read_text()
     assert export(chain.retriever.path, disk / "hub")
     count("full disks", 1, seed=SEED)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 
 import pytest
 import yaml
 
 from realmctl.artifacts import open_artifact
-from realmctl.artifacts.series import pin
+from realmctl.artifacts.series import locked, pin
 from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.shortcuts import shipped
 from tests.convert.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain
+from tests.fixtures.small_stages import Plain
 
 
 @pytest.fixture
@@ -113,3 +116,28 @@ def test_documents_of_other_languages(realmctl, chain: Chain, notes, tmp_path, m
     assert other == shipped.default_encoder([dump], "auto") == shipped.default_encoder([notes], "und")
     code, _, err = realmctl("index-docs", notes, "--language", "klingon", "--workspace", workspace)
     assert code == 2 and "klingon" in err
+
+
+@pytest.mark.parametrize("command", ["index-docs", "adapt"])
+def test_what_is_wrong_is_told_in_the_words_of_the_command(realmctl, chain: Chain, notes, tmp_path, command):
+    """Not in those of the pipeline file that the command runs, nor with an option that only a stage has."""
+    encoder, w = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "w"
+    Plain().make(w / "other" / "blocks")
+    options = set(re.findall(r"--[a-z][a-z-]+", realmctl(command, "--help")[1]))
+
+    def told(documents, *words, workspace=w) -> tuple[int, str]:
+        code, _, err = realmctl(command, documents, "--encoder", encoder, "--workspace", workspace, *words)
+        message = err.splitlines()[-1]
+        assert str(shipped.HERE) not in message
+        assert set(re.findall(r"--[a-z][a-z-]+", message.replace("--out of a stage", ""))) <= options, message
+        return code, message
+
+    code, message = told("nope.jsonl")
+    assert code == 3 and "error: documents: nope.jsonl does not exist" in message
+    code, message = told(notes, "--max-wordpieces", 3)
+    assert code == 2 and message.startswith("error: --max-wordpieces 3 ")
+    code, message = told(notes, workspace=w / "other")
+    assert code == 2 and f"{w / 'other/blocks'} holds versions of plain" in message
+    with locked(w / "blocks"):
+        code, message = told(notes)
+    assert code == 7 and f"process {os.getpid()}" in message

@@ -45,7 +45,7 @@ def index_docs(
         "documents": str(documents),
         "language": language,
         "bad_files": bad_files,
-        "wordpieces": str(max_wordpieces),
+        "max_wordpieces": str(max_wordpieces),
     }
     with log.one_bar("index-docs"):
         made = run_shipped("index-docs", workspace, start, variables)

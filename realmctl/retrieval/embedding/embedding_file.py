@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts.arrays import npy_header
-from realmctl.artifacts.disk import not_as_written
+from realmctl.artifacts.disk import OUTPUT_OPTIONS, not_as_written
 from realmctl.errors import ResourceError
 from realmctl.retrieval.embedding.settings import Dtype
 
@@ -97,8 +97,8 @@ class EmbeddingFile:
                 raise
             raise ResourceError(
                 f"The embeddings need {self._size / 1e9:.2f} GB at {self.path}, and the disk has no room for "
-                f"them ({error.strerror}). Free some space, use --dtype float16 for half the size, or "
-                "another --out."
+                f"them ({error.strerror}). Free some space, or choose a folder on another disk ({OUTPUT_OPTIONS}). "
+                "`realmctl embed --dtype float16` needs half of it."
             ) from None
 
     def _write_all(self, data: bytes, at: int) -> None:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
+from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores, by_score
-from realmctl.retrieval.names import HYBRID, Fusion
+from realmctl.retrieval.names import HYBRID, Fusion, search_methods
 from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
 
 RRF_K = 60
@@ -31,7 +32,9 @@ FUSED = ("dense", "bm25")
 
 
 def searchers_of(method: str) -> list[type[Searcher]]:
-    """Return the searchers that a method needs. Raises ConfigError and ResourceError as `Registry.load`."""
+    """Return the searchers that a method needs. Raises ConfigError for an unknown one, and else as `Registry.load`."""
+    if method not in search_methods():
+        raise ConfigError(f"there is no method of search {method!r}. Use one of: {', '.join(search_methods())}.")
     return [searcher_type(name) for name in (FUSED if method == HYBRID else (method,))]
 
 

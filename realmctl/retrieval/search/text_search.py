@@ -87,7 +87,7 @@ class TextSearch:
 def require_questions(questions: Sequence[str], name: str, count: int) -> None:
     """Raise ConfigError for an empty question, for what is no list of texts, or for a count below 1."""
     require_texts(questions)
-    if empty := [number for number, question in enumerate(questions) if not question.strip()]:
+    if empty := [number for number, question in enumerate(questions, 1) if not question.strip()]:
         raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Remove it, or write a question.")
     if not isinstance(count, int) or count < 1:
         raise ConfigError(f"{name} is {count!r}, and must be a whole number of at least 1.")

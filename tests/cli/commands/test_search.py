@@ -52,3 +52,10 @@ def test_what_is_missing_is_named(realmctl, chain: Chain, tmp_path):
     assert code == 2
     code, out, err = realmctl("search", WORDS, "-w", chain.folder, "--method", "bm25", "--index", chain.index.path)
     assert code == 0 and out and "ignored" in err
+
+
+def test_a_wrong_method_and_an_empty_question_are_told(realmctl, chain: Chain):
+    code, _, err = realmctl("search", "Ada", "--workspace", chain.folder, "--method", "sparse")
+    assert code == 2 and all(name in err for name in ("sparse", "dense", "bm25", "hybrid"))
+    code, _, err = realmctl("search", "Ada", " ", "--workspace", chain.folder, "--method", "dense")
+    assert code == 2 and "1 of 1" in err
