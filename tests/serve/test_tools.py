@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,7 +22,7 @@ pytest.importorskip("mcp")
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from realmctl.serve.tools import mcp_server
+from realmctl.serve.tools import mcp_server, run_stdio
 from realmctl.serve.web.application import create_app
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +47,7 @@ def test_the_tools_say_what_they_take_and_that_they_only_read(open_service):
     assert [tool.name for tool in found] == ["search", "read_block", "ask"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in found)
     top = found[0].input_schema["properties"]["top"]
+    assert all(tool.input_schema["additionalProperties"] is False for tool in found)
     assert (top["minimum"], top["maximum"]) == (1, 32) and found[0].input_schema["required"] == ["query"]
 
 
@@ -68,6 +71,8 @@ def test_search_read_and_ask_are_those_of_the_library(open_service, workspace):
         ("search", {"query": QUESTION, "top": 33}, "32"),
         ("search", {"query": "?!"}, "word"),
         ("ask", {"question": "x" * 4001}, "4000"),
+        ("search", {"query": QUESTION, "method": "bm25"}, "method"),
+        ("ask", {"question": QUESTION, "compare": True}, "compare"),
     ],
 )
 def test_mistakes_are_told_to_the_model_and_limits_are_those_of_the_api(open_service, name, arguments, told):
@@ -109,6 +114,28 @@ def test_over_http_beside_the_api_and_behind_its_guard(open_service):
     app = create_app(open_service(), ["testserver"], None, mcp=True)
     with pytest.raises(BaseExceptionGroup):
         asyncio.run(run("attacker.example"))
+
+
+def test_a_line_that_is_no_message_is_answered(open_service, monkeypatch):
+    """As JSON-RPC 2.0 says, section 5.1, and the next line is served."""
+    lines = [
+        b"not json",
+        b"",
+        b'{"a": ',
+        b'"\xff"',
+        b"[]",
+        b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}',
+        b"[" * 10_000,
+    ]
+    taken, given = io.TextIOWrapper(io.BytesIO(b"\n".join(lines))), io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdin", taken)
+    monkeypatch.setattr(sys, "stdout", given)
+    run_stdio(mcp_server(open_service()))
+    replies = [json.loads(line) for line in given.buffer.getvalue().splitlines()]
+    told = [(reply["id"], reply.get("error", {}).get("code")) for reply in replies if reply["id"] is None]
+    assert told == [(None, code) for code in (-32700, -32700, -32600, -32600, -32700)]
+    assert [reply["id"] for reply in replies if reply["id"] is not None] == [7]
+    assert all(reply["jsonrpc"] == "2.0" for reply in replies)
 
 
 @pytest.mark.slow

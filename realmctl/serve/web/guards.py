@@ -10,11 +10,15 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from realmctl.errors import ConfigError
 
 MOST_BYTES = 2**20
 """Largest body of a request."""
@@ -47,6 +51,7 @@ HEADERS = {
 
 
 NAME_AND_PORT = r"(?:\[([0-9a-f:.]+)\]|([^][:@/?#\s]+))(?::(\d{1,5}))?"
+NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 HOST, ORIGIN = re.compile(NAME_AND_PORT), re.compile(rf"(https?)://{NAME_AND_PORT}")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 STOPPING = "The server stops, and this request was not computed in time. Send it again when the server is back."
@@ -123,6 +128,36 @@ def host_name(headers: Headers) -> str | None:
     """The name or address in the Host header, without port and brackets; None if there is no valid one."""
     found = HOST.fullmatch(headers.get("host", "").lower())
     return found and (found[1] or found[2])
+
+
+def require_name(name: str) -> None:
+    """Raise ConfigError unless a browser may send this name or address in the Host header. Every request would be refused else."""
+    sent = _as_sent(name)
+    if sent is None or sent != name.lower():
+        instead = (
+            f"--name {sent}" if sent else "a name such as --name wiki.example, or an address such as --name 192.0.2.7"
+        )
+        raise ConfigError(
+            f"--name {name}: no browser sends this as the name of this machine, so every request would be refused. It is a host name or "
+            f"an address alone, without scheme, port, path and wildcards. Give {instead}."
+        )
+
+
+def _as_sent(text: str) -> str | None:
+    """The name or address in the Host header of a browser that opens this name, address or URL; None if none can be."""
+    with contextlib.suppress(ValueError):
+        return _address(text)
+    with contextlib.suppress(ValueError):  # of urlsplit, and of the encoding of names in other letters
+        host = urlsplit(text if "//" in text else f"//{text}").hostname or ""
+        with contextlib.suppress(ValueError):
+            return _address(host)
+        name = host.encode("idna").decode()
+        return name if NAME.fullmatch(name) else None
+    return None
+
+
+def _address(text: str) -> str:
+    return str(ip_address(text.removeprefix("[").removesuffix("]").partition("%")[0]))
 
 
 def says_too_long(headers: Headers) -> bool:

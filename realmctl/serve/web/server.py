@@ -19,6 +19,7 @@ from realmctl.serve.models import open_models
 from realmctl.serve.service import Service
 from realmctl.serve.web.application import create_app
 from realmctl.serve.web.connections import Connection, ListeningSocket
+from realmctl.serve.web.guards import require_name
 from realmctl.serve.web.tokens import new_token, read_token
 
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -62,6 +63,8 @@ class Serving:
             InputError: something is missing or damaged.
             MismatchError: models, blocks and index do not belong together.
         """
+        for name in self.names:
+            require_name(name)
         if self.mcp == "stdio":
             self._run_stdio()
             return
@@ -105,7 +108,7 @@ class Serving:
             say("serve: stopped")
 
     def _run_stdio(self) -> None:
-        from realmctl.serve.tools import mcp_server
+        from realmctl.serve.tools import mcp_server, run_stdio
 
         if self.allow_edits:
             raise ConfigError(
@@ -114,7 +117,7 @@ class Serving:
         service = self._service()
         say(f"serving {service.models.version.blocks} on standard input and output")
         try:
-            mcp_server(service).run("stdio")
+            run_stdio(mcp_server(service))
         finally:
             service.stop()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from starlette.datastructures import Headers
 
-from realmctl.serve.web.guards import MOST_BYTES, host_name, is_foreign, says_too_long
+from realmctl.errors import ConfigError
+from realmctl.serve.web.guards import MOST_BYTES, host_name, is_foreign, require_name, says_too_long
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,46 @@ from realmctl.serve.web.guards import MOST_BYTES, host_name, is_foreign, says_to
 )
 def test_the_name_in_a_host_header(host, name):
     assert host_name(Headers({"host": host})) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("wiki.example", ""),
+        ("Wiki", ""),
+        ("my_machine.local", ""),
+        ("192.0.2.7", ""),
+        ("2001:db8::1", ""),
+        ("xn--bcher-kva.example", ""),
+        ("https://x", "x"),
+        ("http://x:80/y", "x"),
+        ("//x", "x"),
+        ("x:8000", "x"),
+        ("x/", "x"),
+        ("me@x", "x"),
+        ("[::1]", "::1"),
+        ("[::1]:80", "::1"),
+        ("http://[::1]:80", "::1"),
+        ("2001:db8:0:0::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("b\u00fccher.example", "xn--bcher-kva.example"),
+        ("", "wiki.example"),
+        ("*.example", "wiki.example"),
+        ("a b", "wiki.example"),
+        ("https://", "wiki.example"),
+        ("http://[", "wiki.example"),
+        ("a..b", "wiki.example"),
+    ],
+)
+def test_a_name_that_no_request_can_have_is_refused(name, instead):
+    """What is accepted is what `host_name` finds in the Host header of a browser that is sent there."""
+    if instead:
+        with pytest.raises(ConfigError, match=f"--name {re.escape(instead)}[.,]"):
+            require_name(name)
+        require_name(instead)
+    else:
+        require_name(name)
+        assert host_name(Headers({"host": f"[{name}]:80" if ":" in name else f"{name}:80"})) == name.lower()
 
 
 def test_a_request_without_a_host_has_no_name():

@@ -46,6 +46,7 @@ main()
         (["--allow-edits", "--model", "{w}/qa-model"], 4, "pre-trained model"),
         (["--workspace", "{w}/empty"], 3, "realmctl index-docs"),
         (["--queue", "0"], 2, "--queue"),
+        (["--name", "https://Wiki.example:443/x"], 2, "Give --name wiki.example."),
     ],
 )
 def test_what_is_refused_before_it_serves(realmctl, workspace, options, code, said):
