@@ -22,6 +22,22 @@ MEMORY_MESSAGES = (
     "std::bad_alloc",  # C++ libraries
     "not enough memory",  # hnswlib
 )
+INTERRUPTED, BROKEN_PIPE = 130, 141
+"""Exit codes as of a command that SIGINT or SIGPIPE ended: Ctrl-C, and a reader of stdout that went away."""
+EXIT_CODES = {
+    0: "done, or nothing to do",
+    1: "a bug",
+    2: "wrong usage or a setting that cannot work",
+    3: "an input is missing, malformed or corrupt",
+    4: "artifacts do not belong together",
+    5: "not enough memory, disk or device, or a package is missing",
+    6: "a quality gate failed",
+    7: "another run is writing the series",
+    75: "interrupted, run the command again",
+    INTERRUPTED: "Ctrl-C",
+    BROKEN_PIPE: "the reader of stdout closed it",
+}
+"""{exit code: what it means}, as `--help` lists them. docs/reference/exit-codes.md says more about each."""
 THREAD_MESSAGE = "can't start new thread"
 LONGEST_REASON = 300
 """Characters of what another library says that a message repeats."""

@@ -13,7 +13,7 @@ from realmctl.cli import available_stages, commands, order
 from realmctl.cli.help import Command, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
-from realmctl.errors import ConfigError, RealmctlError
+from realmctl.errors import EXIT_CODES, ConfigError, RealmctlError
 from realmctl.execution import standard_streams
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline.discovery import own_stages
@@ -21,10 +21,7 @@ from realmctl.version import __version__
 
 EPILOG = (
     "Example: realmctl chunk dump.xml.bz2 && realmctl tag && realmctl ict-init --bert bert-base-uncased\n\n"
-    "Exit codes: 0 done, or nothing to do; 1 a bug; 2 wrong usage or a setting that cannot work; 3 an input is missing, "
-    "malformed or corrupt; 4 artifacts do not belong together; 5 not enough memory, disk or device, or a package is "
-    "missing; 6 a quality gate failed; 7 another run is writing the series; 75 interrupted, run the command again; "
-    "130 Ctrl-C."
+    f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}."
 )
 
 
@@ -100,7 +97,7 @@ def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Parse the arguments, run the command, and leave with the documented exit code. The entry point of `realmctl`."""
+    """Parse the arguments, run the command, and leave with the documented exit code. `realmctl.__main__` calls it."""
     install_stop_now()
     standard_streams.prepare()
     is_utf_8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"

@@ -16,13 +16,19 @@ import typer
 
 from realmctl import log
 from realmctl.cli.options import Quiet, Threads
-from realmctl.errors import InputError, StoppedBySignal, at_the_end, interruption, interruption_behind
+from realmctl.errors import (
+    BROKEN_PIPE,
+    INTERRUPTED,
+    InputError,
+    StoppedBySignal,
+    at_the_end,
+    interruption,
+    interruption_behind,
+)
 from realmctl.execution import processes
 from realmctl.execution.cores import use_free_cores, use_threads
 
 T = TypeVar("T")
-BROKEN_PIPE = 141
-"""The exit code of a command whose reader went away, as of one that SIGPIPE ended."""
 SCHEMA_VERSION = 1
 """Version of the JSON that `--json` prints."""
 
@@ -56,7 +62,7 @@ def exit_code_of(work: Callable[[], Any]) -> int:
 
 def _told(stop: KeyboardInterrupt) -> int:
     print(f"error: {interruption(stop)}", file=sys.stderr)
-    return stop.exit_code if isinstance(stop, StoppedBySignal) else 130
+    return stop.exit_code if isinstance(stop, StoppedBySignal) else INTERRUPTED
 
 
 def _is_of_stdout() -> bool:

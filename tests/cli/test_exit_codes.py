@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from realmctl import errors
 from realmctl.artifacts import series
 from realmctl.pipeline import Stage, setting
 from tests.fixtures.small_stages import Plain, Steps
@@ -32,6 +34,24 @@ def one_paragraph(error: str) -> str:
 def child(*arguments: object, **kwargs: object) -> subprocess.Popen[bytes]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([*REALMCTL, *map(str, arguments)], **{**pipes, **kwargs})  # type: ignore[call-overload, no-any-return]
+
+
+def test_the_codes_of_the_page_of_the_help_and_of_the_errors_are_the_same(realmctl):
+    page = (ROOT / "docs/reference/exit-codes.md").read_text()
+    listed = " ".join(realmctl("--help")[1].split()).partition("Exit codes: ")[2]
+    documented = [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
+    assert documented == [int(code) for code in re.findall(r"(?:^|; )(\d+) ", listed)]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")]
+    raised = {kind.exit_code for kind in kinds}
+    assert raised < set(documented) and set(documented) - raised == {0, 130, 141}
+
+
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path):
+    """The module in the place of typer stands for one of hundreds: it presses Ctrl-C, and goes on like one that takes long."""
+    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), 2)\ntime.sleep(60)")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    run = subprocess.run([*REALMCTL, "ls"], env=environment, capture_output=True, text=True, timeout=50)
+    assert run.returncode == 130 and "interrupted" in one_paragraph(run.stderr)
 
 
 USAGE = [
