@@ -20,7 +20,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Literal
 
-from realmctl.errors import ConfigError, ResourceError
+from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import usable_cores
 from realmctl.execution.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
@@ -80,9 +80,7 @@ def _pool(
         yield pool
         pool.shutdown()
     except BrokenProcessPool:
-        raise ResourceError(
-            "a worker process died, most likely because memory ran out. Use fewer --workers or free some memory."
-        ) from None
+        raise ResourceError(f"a worker process died, most likely because memory ran out. {FEWER_PROCESSES}") from None
     finally:
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from realmctl.execution import standard_streams
 from realmctl.execution.cores import free_cores, given_threads, use_threads
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline import Stage, roles
+from realmctl.pipeline.fields import flag_of
 
 STOP_SECONDS = 10.0
 """Seconds that a child gets to end before it is killed, when it has no work or was asked to stop for the second time."""
@@ -47,11 +49,12 @@ class Child:
 
     Attributes:
         name: Name of the current step. The lines on stderr begin with it, and so does an error.
-
+        stage: Its stage.
     """
 
     def __init__(self) -> None:
         self.name = ""
+        self.stage: type[Stage] = Stage
         command = [sys.executable, "-P", "-m", "realmctl.pipeline.jobs"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0)
@@ -60,7 +63,7 @@ class Child:
 
     def begin(self, name: str, stage: Stage, out: Path, threads: int) -> None:
         """Send the request to make `stage` in the series `out` with this number of threads."""
-        self.name = name
+        self.name, self.stage = name, type(stage)
         with suppress(BrokenPipeError):  # the child has died; `result` raises that
             self._requests.write(_request(name, stage, out, threads).encode() + b"\n")
 
@@ -77,7 +80,7 @@ class Child:
         report = json.loads(answer)
         if "error" in report:
             self.dismiss()
-            raise error_of(report["exit_code"], f"{self.name}: {report['error']}")
+            raise error_of(report["exit_code"], told_of(self.name, self.stage, report["error"]))
         return open_artifact(report["path"])
 
     def _died(self, code: int) -> RealmctlError:
@@ -166,6 +169,14 @@ class Jobs:
                 return
         for child in self.running:
             child.kill()
+
+
+def told_of(output: str, stage: type[Stage], error: object) -> str:
+    """What to tell of an error in a step: its message, the output, and whose options the message names."""
+    command, text = stage.command(), f"{error}"
+    named = any(re.search(rf"{flag_of(name)}(?![a-z-])", text) for name in roles(stage))
+    whose = f" The options named here are those of `realmctl {command}`; a pipeline file has them as keys of the output {output}."
+    return f"{output} ({command}): {text}{whose if named else ''}"
 
 
 def _request(name: str, stage: Stage, out: Path, threads: int) -> str:

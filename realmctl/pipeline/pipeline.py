@@ -14,7 +14,7 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
 from realmctl.log import duration_text, name_step, say, warn
 from realmctl.pipeline import Stage
-from realmctl.pipeline.jobs import Jobs
+from realmctl.pipeline.jobs import Jobs, told_of
 from realmctl.pipeline.planning import plan
 from realmctl.pipeline.workspace import with_defaults
 
@@ -92,7 +92,13 @@ class Pipeline:
             counter.announce(step)
             later = [each.name for each in steps[number:] if not each.stage.is_brief(each.values)]
             name_step(f"{number}/{len(steps)} {step.name}", later)
-            made[step.name] = step.build(made, self.workspace).make(self.workspace / step.name)
+            try:
+                made[step.name] = step.build(made, self.workspace).make(self.workspace / step.name)
+            except InterruptedRun:
+                raise
+            except RealmctlError as error:
+                error.args = (told_of(step.name, step.stage, error),)
+                raise
         return made
 
     def outline(self, steps: Iterable[PipelineStep]) -> list[dict[str, Any]]:

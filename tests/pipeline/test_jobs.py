@@ -121,7 +121,7 @@ def test_after_a_failure_its_child_is_gone_too():
 def test_a_failure_lets_the_running_ones_end_and_starts_no_other(capfd):
     slow = {"waits_for": ["bad"], "outlives": ["bad"]}
     plan = pipeline(bad=meeting("slow", then="fail"), slow=slow, later={"after": "slow"}, child={"after": "bad"})
-    with pytest.raises(InputError, match="bad: "):
+    with pytest.raises(InputError, match=r"bad \(jobs\): "):
         plan.make(plan.steps, jobs=2)
     said = capfd.readouterr().err
     assert "waiting for the running stages (slow)" in said and "[slow] jobs: made w/slow/v1" in said
@@ -148,7 +148,7 @@ def test_the_command_exits_with_the_failing_stages_code():
     pipeline(good={}, bad={"then": "fail"})
     run = command("run", "p.yaml", "--jobs", 2)
     out, err = run.communicate()
-    assert (run.returncode, out) == (3, "") and "error: bad: bad fails as it was told" in err
+    assert (run.returncode, out) == (3, "") and "error: bad (jobs): bad fails as it was told" in err
     pipeline(good={}, bad={})
     run = command("run", "p.yaml", "-j", 2, "--json", "-q")
     out, err = run.communicate()

@@ -118,6 +118,23 @@ def test_documents_of_other_languages(realmctl, chain: Chain, notes, tmp_path, m
     assert code == 2 and "klingon" in err
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_says_whose_options_it_names(realmctl, chain: Chain, tmp_path, monkeypatch, jobs):
+    """The user has typed `index-docs` or `run`, which do not have them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "p.yaml").write_text("stages: {cut: {stage: chunk, corpus: [table.csv], tokenizer: train:200}}")
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    for words, output in (
+        (("index-docs", "table.csv", "--encoder", encoder), "blocks"),
+        (("run", "p.yaml", "--jobs", jobs), "cut"),
+    ):
+        code, _, err = realmctl(*words)
+        message = err.splitlines()[-1]
+        assert code == 3 and message.startswith(f"error: {output} (chunk): table.csv ") and "--text-field" in message
+        assert message.endswith(f"`realmctl chunk`; a pipeline file has them as keys of the output {output}.")
+
+
 @pytest.mark.parametrize("command", ["index-docs", "adapt"])
 def test_what_is_wrong_is_told_in_the_words_of_the_command(realmctl, chain: Chain, notes, tmp_path, command):
     """Not in those of the pipeline file that the command runs, nor with an option that only a stage has."""
@@ -129,7 +146,8 @@ def test_what_is_wrong_is_told_in_the_words_of_the_command(realmctl, chain: Chai
         code, _, err = realmctl(command, documents, "--encoder", encoder, "--workspace", workspace, *words)
         message = err.splitlines()[-1]
         assert str(shipped.HERE) not in message
-        assert set(re.findall(r"--[a-z][a-z-]+", message.replace("--out of a stage", ""))) <= options, message
+        named = set(re.findall(r"--[a-z][a-z-]+", message.replace("--out of a stage", "")))
+        assert named <= options, message
         return code, message
 
     code, message = told("nope.jsonl")

@@ -143,7 +143,7 @@ def test_bm25s_is_not_installed(finetuned, realmctl, chain, monkeypatch):
         finetuned("bm25"),
         realmctl("eval-em", "--retrieval", "bm25", "--blocks", chain.blocks.path, "--questions", chain.questions),
     ):
-        assert code == 5 and "--retrieval bm25 needs the Python package bm25s" in err and "realmctl[bm25]" in err
+        assert code == 5 and "BM25 needs the Python package bm25s" in err and "realmctl[bm25]" in err
 
 
 def test_the_first_questions_alone(realmctl, chain):

@@ -144,7 +144,7 @@ class BM25Searcher(Searcher):
     @classmethod
     def check(cls, inputs: SearchInputs) -> None:
         """Raise ResourceError unless bm25s is installed."""
-        require_package("bm25s", "bm25", "--retrieval bm25")
+        require_package("bm25s", "bm25", "BM25")
         check_stemmer("--bm25-stemmer", inputs.bm25_stemmer)
 
     @classmethod
