@@ -51,7 +51,7 @@ def records(made: Artifact) -> list[dict]:
     ("settings", "keeps"),
     [
         ({}, lambda rank, score, best: True),
-        ({"first_rank": 3, "last_rank": 9}, lambda rank, score, best: 3 <= rank <= 9),
+        ({"first_rank": 3, "last_rank": 4}, lambda rank, score, best: 3 <= rank <= 4),
         ({"margin": 0.5}, lambda rank, score, best: best is not None and score <= best - 0.5),
         ({"relative_margin": 0.1}, lambda rank, score, best: best is not None and score <= best - 0.1 * abs(best)),
     ],
@@ -89,6 +89,11 @@ def test_answers_say_what_is_relevant_and_three_programs_read_it(realmctl, chain
         tmp_path / "n"
     )
     answers = {question.question: question.answers for question in read_questions(chain.questions)}
+    for record in records(made):
+        scores = [one["score"] for one in record["negative_passages"]]
+        assert scores == sorted(scores, reverse=True), (
+            "the best of the ranking come first, also of those taken by chance"
+        )
     labelled = [*read_labelled(made.file("train.jsonl"))]
     assert len(labelled) == made.metrics["questions"] > 10
     for question in labelled:
@@ -187,6 +192,18 @@ def test_a_copy_of_a_relevant_block_is_no_negative(tmp_path):
     [record] = records(MineNegatives(ranking=ranking, blocks=blocks, qrels=qrels, negatives=7).make(tmp_path / "mined"))
     assert record["positive_passages"][0]["text"] == bodies[0]
     assert bodies[0] not in [passage["text"] for passage in record["negative_passages"]]
+
+
+@pytest.mark.parametrize(("relevant", "found"), [(("0-0", "0-5"), 1), (("0-5",), 0)])
+def test_a_question_counts_as_found_if_one_of_its_positives_is_in_the_ranking(tmp_path, relevant, found):
+    blocks = make_blocks(tmp_path / "blocks", {"T": [[f"Passage {n} tells of town {n}."] for n in range(6)]})
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels"
+    queries.write_text(json.dumps({"id": "q", "question": "town 0 passage 0"}) + "\n")
+    qrels.write_text("".join(f"q 0 {name} 1\n" for name in relevant))
+    ranking = Rank(queries=queries, blocks=blocks, method="bm25", top=3).make(tmp_path / "ranking")
+    made = MineNegatives(ranking=ranking, blocks=blocks, qrels=qrels).make(tmp_path / "mined")
+    assert made.metrics["positive_found"] == found
+    assert len(records(made)[0]["positive_passages"]) == len(relevant)
 
 
 def test_the_margin_is_below_the_best_of_several_positives(chain: Chain, ranking, tmp_path):

@@ -21,7 +21,8 @@ ROWS, WIDTH = 6, 5
 
 def towers() -> nn.ModuleDict:
     torch.manual_seed(0)
-    return nn.ModuleDict({"query": nn.Linear(WIDTH, 4), "block": nn.Linear(WIDTH, 4, bias=False)})
+    towers = {"query": nn.Linear(WIDTH, 4), "block": nn.Linear(WIDTH, 4, bias=False)}
+    return nn.ModuleDict({**towers, "last": nn.Linear(WIDTH, 1, bias=False), "idle": nn.Linear(WIDTH, 1)})
 
 
 def inputs() -> tuple[Tensor, Tensor]:
@@ -30,22 +31,31 @@ def inputs() -> tuple[Tensor, Tensor]:
 
 
 def step() -> dict[str, Tensor]:
-    """Loss, accuracy and gradients of this process's rows, once they are exchanged."""
+    """Loss, accuracy and gradients of this process's rows, once they are exchanged.
+
+    The last process alone computes with one of the modules, and none with another.
+    """
     modules, (queries, blocks), share = towers(), inputs(), ROWS // processes.world_size()
     mine = slice(processes.rank() * share, (processes.rank() + 1) * share)
     block_CD = data_parallel.all_gather(modules["block"](blocks[mine]))
     score_BC = in_batch_scores(modules["query"](queries[mine]), block_CD)
     loss, accuracy = in_batch_softmax(score_BC, torch.arange(ROWS)[mine])
+    part = loss / 2 / processes.world_size()
+    if processes.rank() == processes.world_size() - 1:
+        part = part + modules["last"](queries).sum()
     buckets = GradientBuckets(modules, bucket_bytes=64)
-    for last in (False, True):  # two micro-batches, which are summed once
-        buckets.start(last)
-        (loss / 2 / processes.world_size()).backward(retain_graph=True)
-    buckets.finish()
+    for _ in range(2):  # the second step has the buckets that the first one ordered
+        modules.zero_grad()
+        for last in (False, True):  # two micro-batches, which are summed once
+            buckets.start(last)
+            part.backward(retain_graph=True)
+        buckets.finish()
     rows = data_parallel.exchange([loss.item(), accuracy.item()])
     means = {name: sum(row[place] for row in rows) / len(rows) for place, name in enumerate(("loss", "accuracy"))}
     anyone = data_parallel.anyone(processes.is_first())
     found = {name: torch.tensor(value) for name, value in {**means, "anyone": float(anyone)}.items()}
-    return {**found, **{name: parameter.grad for name, parameter in modules.named_parameters()}}
+    gradients = ((name, parameter.grad) for name, parameter in modules.named_parameters())
+    return {**found, **{name: gradient for name, gradient in gradients if gradient is not None}}
 
 
 if __name__ == "__main__":

@@ -9,19 +9,16 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
-from realmctl.corpus.formats import apart, page_layout, pdf
+from realmctl.corpus.formats import apart, pdf
 from realmctl.corpus.formats.detect import format_of
-from realmctl.corpus.formats.page_layout import Line, Page
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError, ResourceError
 from stages.chunk import Chunk
-from tests.fixtures.pdfs import HEIGHT, write_pdf, write_raw_pdf
+from tests.fixtures.pdfs import write_pdf, write_raw_pdf
 from tests.fixtures.waiting import wait_until
 
 pytest.importorskip("pypdfium2")
@@ -216,36 +213,3 @@ def test_without_the_extra_its_name_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ResourceError, match=r"realmctl\[pdf\]"):
         read(write_pdf(tmp_path / "a.pdf", [PAGE]))
-
-
-@pytest.mark.parametrize(
-    ("lines", "text"),
-    [
-        (("\u65e5\u672c\u8a9e\u306e", "\u6587\u7ae0"), "\u65e5\u672c\u8a9e\u306e\u6587\u7ae0"),
-        (("\ud55c\uad6d\uc5b4", "\ubb38\uc7a5"), "\ud55c\uad6d\uc5b4 \ubb38\uc7a5"),
-        (("one", "two"), "one two"),
-        (("geolo\u00ad", "gist"), "geologist"),
-        (("ends\u00ad",), "ends"),
-    ],
-)
-def test_lines_are_joined_as_their_script_is_written(lines, text):
-    assert page_layout.joined(lines) == text
-
-
-words = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Po"], exclude_characters="#\u2022\u00b7*"), min_size=1)
-placed = st.builds(
-    Line,
-    text=words.map(lambda text: f"a{text}"),
-    left=st.floats(0, 500),
-    right=st.floats(0, 600),
-    base=st.floats(0, HEIGHT),
-    size=st.floats(1, 40),
-    word=st.floats(0, 100),
-    is_bold=st.booleans(),
-)
-
-
-@given(st.lists(placed, max_size=30))
-def test_no_layout_loses_or_moves_a_character(lines):
-    found = page_layout.paragraphs([Page(lines, HEIGHT)])
-    assert "".join(each.text for each in found).replace(" ", "") == "".join(line.text for line in lines)

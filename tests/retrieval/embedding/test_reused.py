@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import Artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.retrieval.embedding import embedding
-from realmctl.retrieval.embedding.reused import made_before, same_retriever
+from realmctl.retrieval.embedding.reused import made_before, matching_rows, same_retriever
 from realmctl.training.evaluation.cloze_recall import ClozePassages
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.eval_cloze import EvalCloze
 from stages.ict_init import IctInit
+from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
 from tests.fixtures.retriever import make_retriever
 from tests.training.evaluation.test_cloze_recall import scripted
@@ -80,3 +82,15 @@ def test_a_baseline_of_the_same_weights_is_measured_once(chain: Chain, tmp_path,
     )
     assert found["gain"] == found["gain_low"] == found["gain_high"] == 0
     assert found["baseline"]["cloze_rr"] == found["cloze_rr"]
+
+
+@pytest.mark.parametrize("same", [slice(0, 3), slice(0, 2), slice(1, 3)])
+def test_a_block_of_the_same_uid_and_other_wordpieces_is_embedded(tmp_path, same):
+    """A title that is cut in one of two sets of blocks, or two texts with one hash. Here blocks are given the uid of another."""
+    texts = {"One": [["Ada was born."], ["Ben was born."]], "Two": [["Ben was born."]]}
+    corpus = Corpus(make_blocks(tmp_path / "blocks", texts))
+    former = Corpus(corpus.artifact)
+    forged = np.array(former.uid)
+    forged[same] = np.roll(forged[same], 1)
+    former.uid = forged
+    assert matching_rows(former, corpus).tolist() == [row if forged[row] == corpus.uid[row] else -1 for row in range(3)]
