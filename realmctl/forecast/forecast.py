@@ -154,4 +154,4 @@ def _memory(cost: Cost, machines: Machines) -> tuple[float, int]:
     if not cost.row_bytes or machines.memory_bytes is None or whole <= machines.memory_bytes:
         return whole, 0
     fitting = max(1, int((machines.memory_bytes - held) / cost.row_bytes))
-    return held + fitting * cost.row_bytes, min(rows, fitting)
+    return held + fitting * cost.row_bytes, fitting

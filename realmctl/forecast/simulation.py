@@ -7,7 +7,6 @@ and the trainer changes to the new index at the first step after it is whole. Tr
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -131,6 +130,6 @@ def devices_for_age(target: int, run: Refreshing, most: int = 65_536) -> int | N
         return None
     low, high = 0, most  # `low` is too few, `high` is enough
     while high - low > 1:
-        middle = math.floor((low + high) / 2)
+        middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -168,6 +168,14 @@ def test_a_table_that_lies_is_refused(tmp_path, change, monkeypatch):
         assert not readable(path)
 
 
+def test_a_table_without_the_first_frame_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RECORDS_PER_FRAME", 5)
+    path = write(tmp_path / "x.jsonl.zst", [{"n": n} for n in range(10)])
+    table = json.loads(frames_path(path).read_text())
+    frames_path(path).write_text(json.dumps({**table, "records": 5, "offsets": table["offsets"][1:]}))
+    assert not readable(path)
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", "[" * 100_000, "\xff"])
 def test_a_table_that_is_none_is_refused(tmp_path, text):
     path = write(tmp_path / "x.jsonl.zst", [{"n": 1}])

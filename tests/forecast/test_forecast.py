@@ -83,6 +83,17 @@ def test_a_batch_that_does_not_fit_is_given_a_micro_batch_that_does():
     assert row(planned(named_devices(DEVICES["h200"], 8, 0), batch_size=8192), "model").micro_batch > small.micro_batch
 
 
+def test_the_largest_part_of_a_batch_needs_the_memory():
+    """Of 64 texts with 8 candidates: 512 rows on six devices are 86 on two of them, and 85 on the others."""
+
+    def memory(devices):
+        return row(planned(Machines("this machine", devices, 0, {})), "model").memory_bytes
+
+    of_a_row = (memory(1) - memory(512)) / 511
+    rows = [1 + (memory(devices) - memory(512)) / of_a_row for devices in (2, 6, 64, 1000)]
+    assert rows == pytest.approx([256, 86, 8, 1])
+
+
 def test_an_unknown_rate_leaves_the_time_open():
     found = planned(Machines("this machine", 1, 0, {"chunk": 1e6}))
     assert row(found, "blocks").seconds > 0 and row(found, "model").seconds is None and found.ages is None

@@ -21,6 +21,14 @@ def test_a_pattern_that_outran_the_budget_is_not_run_again():
     assert verdicts == {AnswerVerdict.TIMEOUT}  # otherwise it would take a thousand seconds, which no test has
 
 
+@pytest.mark.parametrize(("budget", "again"), [(0.05, AnswerVerdict.MATCH), (0.6, AnswerVerdict.TIMEOUT)])
+def test_a_pattern_is_given_up_after_half_a_second(budget, again):
+    """With less, because another pattern used the budget up, it may be harmless."""
+    pattern = f"(c|cc)+${'' if budget < 0.5 else '(?#)'}"
+    assert match_any([pattern], "c" * 3000 + "!", anywhere=True, budget_seconds=budget) is AnswerVerdict.TIMEOUT
+    assert match_any([pattern], "c", anywhere=True) is again
+
+
 def test_a_match_before_the_hostile_pattern_counts():
     assert match_any(["a", "(a|aa)+$"], "a" * 3000 + "!", anywhere=True, budget_seconds=0.1) is AnswerVerdict.MATCH
 

@@ -125,6 +125,5 @@ class LossWatch:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
         self._range, self._first_gradient, self._before = state["range"], state["first_gradient"], state["before"]
-        self._last.clear()
         self._last.extend(state["last"])
         self.alarms.restore(state["alarms"])

@@ -132,6 +132,15 @@ def test_a_row_that_is_too_long_loses_the_end_of_its_block(name, folders):
     assert torch.equal(cut, same) and reader.cut_share() == (0, 1)
 
 
+def test_a_prompt_stands_only_before_a_part_of_its_block(folders):
+    reader = reader_of(folders["gpt2"])
+    source, target = reader.tokens(TEXTS[0])
+    prompt = len(ids("Eva\n\n\n"))
+    for room in range(20):
+        reader.room = reader.taken(source, target) + room
+        assert len(reader.fitted(BLOCKS[2], source, len(target))) == (room if room > prompt else 0)
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_long_hidden_text_is_asked_for_up_to_the_limit(name, folders):
     _, hidden_BM = reader_of(folders[name], target=5).log_prob(TEXTS, BLOCKS, PLACE_BN)

@@ -72,11 +72,33 @@ def test_an_index_that_stays_four_periods():
     assert observed(of_run(refresh_every=None), "index_age_steps", range(900)) == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "metric", "near", "beyond", "still", "over"),
+    [
+        ("null_saturated", "null_share", 0.89, 0.91, 0.81, 0.79),
+        ("no_utility", "retrieval_utility", 0.051, 0.049, 0.099, 0.101),
+        ("hub_block", "hub_share", 0.49, 0.51, 0.46, 0.44),
+        ("recall_lost", "recall@5", 0.51, 0.49, 0.59, 0.61),
+        ("frozen_candidates", "candidates_changed", 0.0021, 0.0019, 0.0099, 0.0101),
+        ("stale_index", "index_age_steps", 99, 100, 100, 99),
+    ],
+)
+def test_an_alarm_begins_and_ends_at_the_thresholds_of_the_page(name, metric, near, beyond, still, over):
+    """The first value is that of the start, which the recall is a share of."""
+    for ends, between, episodes in ((near, near, 0), (beyond, still, 1), (beyond, over, 2)):
+        series = [1.0] + [over] * 250 + [ends] * 150 + [between] * 150 + [ends] * 150
+        assert [*observed(of_run(), metric, series).values()] == [[name]] * episodes
+
+
+quarters = st.integers(0, 4).map(lambda number: number / 4)
+"""Means of these are often a threshold exactly."""
+
+
 @given(
-    st.lists(st.floats(0, 1), max_size=60),
+    st.lists(st.floats(0, 1) | quarters, max_size=60),
     st.integers(1, 8),
-    st.floats(0, 1),
-    st.floats(0, 0.3),
+    st.floats(0, 1) | quarters,
+    st.floats(0, 0.3) | quarters,
     st.booleans(),
     st.data(),
 )

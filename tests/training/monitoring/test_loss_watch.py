@@ -59,12 +59,40 @@ def test_what_is_no_failure():
     assert raised(noisy(CHANCE, 90, 0.02) + noisy(2, 310)) == {}  # the first quarter does not count
 
 
+def test_a_start_without_loss_or_gradient_and_a_chance_that_is_not_known():
+    healthy = noisy(4, 380)
+    assert raised([0.0] * 20 + healthy, [0.0] * 20 + [1.0] * 380, chance=0) == {}
+    assert raised([0.0] * 20 + [4.0] * 20 + [40.0] * 20, chance=0).keys() == {"loss_exploded"}
+
+
+@pytest.mark.parametrize(
+    ("name", "near", "beyond", "still", "over"),
+    [
+        ("loss_exploded", (2.9, 1), (3.1, 1), (2.1, 1), (1.9, 1)),
+        ("loss_at_chance", (1.011, 1), (1.009, 1), (1.029, 1), (1.031, 1)),
+        ("dead_gradient", (1, 1.1e-4), (1, 0.9e-4), (1, 0.9e-3), (1, 1.1e-3)),
+    ],
+)
+def test_an_alarm_begins_and_ends_at_the_thresholds_of_the_page(name, near, beyond, still, over):
+    """Losses are multiples of the first, which is that of chance, and gradients of the first."""
+    for ends, between, episodes in ((near, near, 0), (beyond, still, 1), (beyond, over, 2)):
+        watch = LossWatch(700, CHANCE, True, (), "toy")
+        series = [(1, 1), *[over] * 250, *[ends] * 150, *[between] * 150, *[ends] * 150]
+        for step, (loss, gradient) in enumerate(series):
+            watch.observe({"step": step, "loss": loss * CHANCE, "grad_norm": gradient})
+        assert watch.alarms.counts[name] == episodes
+
+
 def test_a_checkpoint_is_sound_until_the_loss_leaves_its_range():
     watch = LossWatch(STEPS, 1.0, True, (), "toy")
+    assert watch.in_range
     sound = []
     for step, loss in enumerate([4.0] * 20 + [40.0] * 20 + [1.0] * 20, 1):
         watch.observe({"step": step, "loss": loss, "grad_norm": 1.0})
         sound.append(watch.in_range)
+        again = LossWatch(STEPS, 1.0, True, (), "toy")
+        again.restore(json.loads(json.dumps(watch.state())))
+        assert again.in_range is watch.in_range
     assert sound[:20] == [True] * 20 and not any(sound[21:40]) and all(sound[50:])
 
 
