@@ -64,7 +64,6 @@ class RescoredIndex(ABC):
     def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         """Search the approximation only. Ids are UNREACHED and scores -inf where it reaches fewer than k rows."""
         queries = check_queries(queries_BD, k, dimension=self.dimension)
-        k = min(k, self.count)
         found = self.find(queries, min(self.oversampled * k, self.count))
         scores = np.empty(found.shape, np.float32)
         at_once = max(1, GATHERED // max(1, found.shape[1] * self.dimension))

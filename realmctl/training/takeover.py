@@ -21,13 +21,12 @@ THEN_LR = "then_lr"
 
 def same_until(there: Origin, here: Origin) -> int | None:
     """Return the first step at which two runs differ by their learning rate alone. None if they are equal, or differ in more."""
-    rates = [origin.settings.get(THEN_LR) for origin in (there, here)]
     alike = [{**origin.settings, THEN_LR: None} for origin in (there, here)]
     before, after = ((each.stage, each.stage_version, each.inputs) for each in (there, here))
-    if rates[0] == rates[1] or alike[0] != alike[1] or before != after:
+    if alike[0] != alike[1] or before != after:
         return None
-    first, second = (changes_of(each or ()).items() for each in rates)
-    return min(step for step, _ in first ^ second)
+    first, second = (changes_of(origin.settings.get(THEN_LR) or ()).items() for origin in (there, here))
+    return min((step for step, _ in first ^ second), default=None)
 
 
 def taken_over(out: Path, origin: Origin) -> Path | None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.artifacts.arrays import ArrayAppender, evenly_spaced
+from realmctl.artifacts.arrays import ArrayAppender, Ragged, evenly_spaced, open_array
+from realmctl.errors import InputError
 
 
 @given(st.lists(st.lists(st.integers(0, 255), max_size=5), max_size=8))
@@ -42,3 +43,43 @@ def test_evenly_spaced_rows_reach_from_the_first_to_the_last():
     assert evenly_spaced(3, 256).tolist() == [0, 1, 2]
     rows = evenly_spaced(10_001, 256)
     assert len(set(rows.tolist())) == 256 and rows[0] == 0 and rows[-1] == 10_000
+
+
+def ragged(folder, values, offsets):
+    np.save(folder / "values.npy", values)
+    np.save(folder / "offsets.npy", offsets)
+    return Ragged(folder / "values.npy", folder / "offsets.npy")
+
+
+@given(st.lists(st.lists(st.integers(0, 255), max_size=5), max_size=8))
+def test_rows_of_different_lengths(tmp_path_factory, rows):
+    values = np.array([value for row in rows for value in row], np.uint8)
+    found = ragged(tmp_path_factory.mktemp("ragged"), values, np.cumsum([0, *map(len, rows)]))
+    assert [found[row].tolist() for row in range(len(found))] == rows
+    assert found.lengths.tolist() == [*map(len, rows)]
+
+
+@pytest.mark.parametrize(
+    ("values", "offsets"),
+    [
+        ([7, 8, 9], [1, 3]),
+        ([7, 8, 9], [0, 2]),
+        ([7, 8, 9], [0, 4]),
+        ([7, 8, 9], [0, 2, 1, 3]),
+        ([7, 8, 9], [0.0, 3.0]),
+        ([7, 8, 9], [[0, 3]]),
+        ([7.0, 8.0, 9.0], [0, 3]),
+        ([[7], [8], [9]], [0, 3]),
+        (np.zeros(0, np.int64), np.zeros(0, np.int64)),
+    ],
+)
+def test_offsets_that_do_not_describe_the_values_are_refused(tmp_path, values, offsets):
+    with pytest.raises(InputError, match=r"values\.npy"):
+        ragged(tmp_path, values, offsets)
+
+
+@pytest.mark.parametrize("array", [[True], ["a"], [1j], [b"a"]])
+def test_an_array_of_something_else_than_numbers_is_refused(tmp_path, array):
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(InputError, match=r"a\.npy"):
+        open_array(tmp_path / "a.npy")

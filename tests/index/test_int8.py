@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import InputError
 from realmctl.index.build import build
 from realmctl.index.index_type import open_index, open_part
@@ -48,6 +51,15 @@ def test_a_dimension_without_width_and_a_single_row(tmp_path):
     assert open_index(tmp_path / "one").search(vectors, 8)[1].tolist() == [[0]] * 50
 
 
+def test_codes_rise_with_values_that_float32_hardly_tells_apart(tmp_path):
+    """The middle between the two is no number of float32, so both are far from what stands for it."""
+    vectors = clustered(50)
+    vectors[:, 3] = 2.0**24 + 2 * (np.arange(50) % 2)
+    built(tmp_path, vectors, type="int8")
+    column = np.load(tmp_path / "codes.npy")[:, 3]
+    assert set(column[::2]) == {0} and set(column[1::2]) == {127}
+
+
 @pytest.mark.parametrize("count", [1, 3, 60])
 def test_parts_by_rows_find_what_the_whole_finds(tmp_path, count):
     vectors, queries = clustered(50), clustered(9, seed=1)
@@ -55,6 +67,26 @@ def test_parts_by_rows_find_what_the_whole_finds(tmp_path, count):
     parts = [open_part(tmp_path, "cpu", rank, count)[0] for rank in range(count)]
     together = MergedIndex([pair for part in parts for pair in part.parts], vectors)
     assert (together.search(queries, 7)[1] == brute_force(vectors, queries, 7)[1]).all()
+
+
+@pytest.mark.parametrize("step", [[0.1], [0.0] * 32, [-0.1] * 32, [1] * 32])
+def test_steps_that_are_no_widths_of_the_dimensions_are_refused(tmp_path, step):
+    built(tmp_path, clustered(50, 32), type="int8")
+    path = tmp_path / "index.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "step": step}))
+    with pytest.raises(InputError, match=r"index\.json"):
+        open_index(tmp_path)
+
+
+@pytest.mark.parametrize("codes", [np.zeros((50, 32), np.uint8), np.zeros((50, 31), np.int8), np.zeros(1600, np.int8)])
+def test_codes_of_another_type_or_shape_are_refused(tmp_path, codes):
+    built(tmp_path, clustered(50, 32), type="int8")
+    np.save(tmp_path / "codes.npy", codes)
+    path = tmp_path / "index.json"
+    sha256 = digest_file(tmp_path / "codes.npy")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sha256": sha256}))
+    with pytest.raises(InputError, match=r"codes\.npy"):
+        open_index(tmp_path)
 
 
 def test_damaged_codes_are_refused(tmp_path):

@@ -46,6 +46,8 @@ def test_refuses_another_shape_than_described(tmp_path):
     np.save(tmp_path / "v.npy", clustered(4, 8))
     with pytest.raises(MismatchError, match="dimension 8"):
         open_vectors(tmp_path / "v.npy", count=5, dimension=8)
+    with pytest.raises(MismatchError, match="dimension 9"):
+        open_vectors(tmp_path / "v.npy", count=4, dimension=9)
 
 
 def test_chunks_cover_every_row_once():
@@ -56,7 +58,8 @@ def test_chunks_cover_every_row_once():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_names_the_first_row_that_is_not_finite(bad):
+def test_names_the_first_row_that_is_not_finite(bad, monkeypatch):
+    monkeypatch.setattr("realmctl.index.vectors.ROWS_PER_CHUNK", 8)
     matrix = clustered(50)
     matrix[37, 2] = matrix[41, 0] = bad
     with pytest.raises(InputError, match="Row 37"):

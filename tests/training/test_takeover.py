@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from realmctl.artifacts import Origin
+from realmctl.artifacts.unfinished import new_partial, read_recipe
 from realmctl.errors import MismatchError, QualityError
 from realmctl.pipeline.planning import plan
 from realmctl.training import loop
+from realmctl.training.checkpoint import step_of
+from realmctl.training.evaluation.best_weights import FOLDER, BestWeights, best_step
+from realmctl.training.takeover import same_until, take_over
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.mlm_init import MlmInit
@@ -60,6 +65,46 @@ def test_best_weights_of_a_later_step_do_not_count(chain, tmp_path, monkeypatch)
     lower = finetune(chain, **values, then_lr=("2=1e-4",))
     assert lower.make(tmp_path / "one").content == lower.make(tmp_path / "other").content
     assert FINETUNING["checkpoint_every"] == 2
+
+
+def origin(*then_lr, **values):
+    given = {"stage": "mlm-init", "stage_version": 1, "inputs": {"blocks": "1"}, "settings": {"seed": 0}, **values}
+    return Origin("encoder", **{**given, "settings": {**given["settings"], "then_lr": list(then_lr)}})
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "step"),
+    [
+        ([], ["4=1e-3"], 4),
+        (["4=1e-3"], ["4=1e-4"], 4),
+        (["2=1e-3", "6=1e-4"], ["2=1e-3", "6=1e-5", "8=1e-6"], 6),
+        (["4=1e-3"], [], 4),
+        ([], [], None),
+        (["4=1e-3"], ["4=0.001"], None),
+    ],
+)
+def test_runs_are_the_same_until_their_rates_differ(there, here, step):
+    assert same_until(origin(*there), origin(*here)) == step
+
+
+@pytest.mark.parametrize(
+    "other", [{"stage": "ict-init"}, {"stage_version": 2}, {"inputs": {"blocks": "2"}}, {"settings": {"seed": 1}}]
+)
+def test_runs_that_differ_in_more_than_their_rates_are_others(other):
+    assert same_until(origin(), origin("4=1e-3", **other)) is None
+
+
+@pytest.mark.parametrize(("best", "resumable", "kept"), [(4, True, [2, 4]), (5, True, []), (5, False, [2, 4, 6])])
+def test_what_is_taken_over_of_a_run_is_that_before_its_rate_differs(tmp_path, best, resumable, kept):
+    """Best weights of a later step are no part of the new run, and those before them are gone."""
+    run = new_partial(tmp_path / "v1.partial", origin(), resumable)
+    BestWeights(run.scratch(FOLDER), torch.nn.Linear(1, 1)).offer(best, 0.5)
+    for step in (2, 4, 6):
+        (run.scratch("checkpoints") / f"step-{step:08d}").mkdir()
+    take_over(tmp_path, origin("4=1e-3"))
+    assert sorted(step_of(path) for path in run.scratch("checkpoints").iterdir()) == kept
+    assert best_step(run.scratch(FOLDER)) == (best if kept else 0)
+    assert read_recipe(run.path).origin == origin(*["4=1e-3"] * resumable)
 
 
 @pytest.mark.parametrize("train", [pretrain, finetune, mlm], ids=["pretrain", "finetune", "mlm-init"])
