@@ -56,7 +56,7 @@ def test_a_stage_refuses_before_it_works(tmp_path, kilobyte_free):
 def test_training_refuses_before_its_first_step(tmp_path, monkeypatch):
     from realmctl.training.loop import train
     from realmctl.training.settings.base import TrainSettings
-    from tests.training.test_loop import Parabola, writer
+    from tests.fixtures.parabola import Parabola, writer
 
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_953, 47))
     with pytest.raises(ResourceError, match="toy"):

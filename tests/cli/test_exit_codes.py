@@ -17,6 +17,7 @@ import pytest
 from realmctl import errors
 from realmctl.artifacts import series
 from realmctl.pipeline import Stage, setting
+from tests.fixtures.messages import one_paragraph
 from tests.fixtures.small_stages import Plain, Steps
 from tests.fixtures.waiting import wait_until
 
@@ -24,11 +25,6 @@ ROOT = Path(__file__).resolve().parents[2]
 REALMCTL = [sys.executable, "-P", "-m", "realmctl"]
 
 pytestmark = pytest.mark.usefixtures("here")
-
-
-def one_paragraph(error: str) -> str:
-    assert error.startswith("error: ") and error.count("\n") == 1 and error.endswith("\n"), error
-    return error
 
 
 def child(*arguments: object, **kwargs: object) -> subprocess.Popen[bytes]:

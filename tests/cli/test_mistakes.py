@@ -9,8 +9,8 @@ import pytest
 
 from realmctl.artifacts import Artifact
 from stages.eval_em import EvalEm
-from tests.cli.test_exit_codes import one_paragraph
 from tests.fixtures.chain import baseline, finetune, pretrain
+from tests.fixtures.messages import one_paragraph
 
 
 @pytest.fixture(scope="module")

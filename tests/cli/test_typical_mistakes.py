@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_exit_codes import one_paragraph
+from tests.fixtures.messages import one_paragraph
 
 USAGE, INPUT, MISMATCH, RESOURCE = 2, 3, 4, 5
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from realmctl.corpus import sentences
-from tests.cli.test_exit_codes import one_paragraph
+from tests.fixtures.messages import one_paragraph
 
 
 @pytest.fixture

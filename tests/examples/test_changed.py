@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.encoders import make_sentence_encoder
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.append(str(EXAMPLES / "revise"))
 
@@ -160,37 +162,12 @@ def test_the_published_page_is_that_of_the_published_results() -> None:
     assert page == PUBLISHED.with_suffix(".md").read_text(encoding="utf-8")
 
 
-def sentence_encoder(folder: Path, texts: list[str]) -> Path:
-    """A tiny BERT in the layout of sentence-transformers, with mean pooling."""
-    from transformers import BertConfig, BertForMaskedLM
-
-    from tests.fixtures.blocks import save_tokenizer, word_tokenizer
-
-    tokenizer = word_tokenizer(texts)
-    (folder / "1_Pooling").mkdir(parents=True)
-    save_tokenizer(tokenizer, folder)
-    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    BertForMaskedLM(BertConfig(vocab_size=tokenizer.get_vocab_size(), **size)).save_pretrained(folder)
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    (folder / "modules.json").write_text(
-        json.dumps(
-            [
-                {"idx": at, "name": str(at), "path": path, "type": f"sentence_transformers.models.{kind}"}
-                for at, (path, kind) in enumerate(modules)
-            ]
-        )
-    )
-    pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    return folder
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_script_and_that_a_second_run_measures_nothing_anew(dumps: tuple[Path, Path], tmp_path: Path) -> None:
-    encoder = sentence_encoder(tmp_path / "bert", [each["text"] for path in dumps for each in lines(path)])
+    make_sentence_encoder(tmp_path / "bert", [each["text"] for path in dumps for each in lines(path)])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    sizes = {"ARTICLES": "0", "WORDPIECES": "64", "STEPS": "2", "ENCODER": str(encoder), "PATH": path}
+    sizes = {"ARTICLES": "0", "WORDPIECES": "64", "STEPS": "2", "ENCODER": str(tmp_path / "bert"), "PATH": path}
     command = ["bash", str(EXAMPLES / "changed.sh"), "run", *map(str, dumps)]
     for _ in range(2):
         done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **sizes}, capture_output=True, text=True)

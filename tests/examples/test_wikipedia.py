@@ -12,6 +12,7 @@ from realmctl.artifacts import Artifact
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from stages.chunk import Chunk
+from tests.fixtures.encoders import make_sentence_encoder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 if str(EXAMPLES / "recorded") not in sys.path:
@@ -134,16 +135,14 @@ def test_the_published_page_is_that_of_the_published_results() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_script_goes_on_where_it_was(tmp_path: Path) -> None:
-    from tests.examples.test_changed import sentence_encoder
-
     (tmp_path / "articles.jsonl").write_text("".join(json.dumps(each) + "\n" for each in articles()))
-    encoder = sentence_encoder(tmp_path / "bert", [each["text"] for each in articles()])
+    make_sentence_encoder(tmp_path / "bert", [each["text"] for each in articles()])
     toy = (
         "projection=2 practice_steps=2 ict=2 further=3 realm=2 batch=4 micro=2 candidates=3 refresh=inline refresh_every=1 "
         "cloze=2 measured=2"
     )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "WORDPIECES": "40", "ENCODER": str(encoder), "VARS": toy}
+    environment = {**os.environ, "PATH": path, "WORDPIECES": "40", "ENCODER": str(tmp_path / "bert"), "VARS": toy}
     named = [f"{name}={path}" for name, path in question_files(tmp_path).items()]
 
     def run(arms: str) -> list[Record]:

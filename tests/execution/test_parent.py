@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.processes import is_alive, linux
 from tests.fixtures.waiting import wait_until
 
 CHILD = """
@@ -25,15 +26,6 @@ child = subprocess.Popen([sys.executable, "-c", {CHILD!r}, str(os.getpid())])
 time.sleep(60)
 """
 ROOT = Path(__file__).parents[2]
-linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a parent-death signal")
-
-
-def is_alive(process: int) -> bool:
-    """Whether the process runs or is stopped; a zombie that waits for init is dead."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @linux

@@ -15,8 +15,8 @@ import pytest
 from realmctl.errors import ConfigError, ResourceError, as_realmctl_error
 from realmctl.execution.ray_workers import AHEAD_PER_WORKER
 from realmctl.execution.shards import map_units, worker_count
-from tests.execution.test_parent import is_alive
 from tests.fixtures import shard_functions as functions
+from tests.fixtures.processes import is_alive
 from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,8 +1,9 @@
-"""Manifests that an attacker writes: any field changed, and every hash that is asked for computed again."""
+"""Changed files: flipped bits, cuts, and manifests of an attacker, who computes every hash again."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,3 +46,12 @@ def overwrite(path: Path, data: bytes) -> None:
     """Write over a file that is write-protected."""
     path.chmod(0o644)
     path.write_bytes(data)
+
+
+def flipped(draw: random.Random, data: bytes) -> bytes:
+    at, bit = draw.randrange(len(data)), draw.randrange(8)
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+
+
+def cut(draw: random.Random, data: bytes) -> bytes:
+    return data[: draw.randrange(len(data))]

@@ -16,7 +16,7 @@ from realmctl.pipeline import Stage
 from stages.embed import Embed
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
-from tests.faults.tampering import overwrite
+from tests.faults.tampering import cut, flipped, overwrite
 from tests.fixtures.chain import finetune, pretrain
 
 SEED = 22
@@ -59,15 +59,6 @@ def changed(artifacts: list[Artifact], number: int, change) -> None:
         overwrite(path, damaged)
         assert noticed(artifact), f"{path} with {change.__name__}"
         overwrite(path, data)
-
-
-def flipped(draw: random.Random, data: bytes) -> bytes:
-    at, bit = draw.randrange(len(data)), draw.randrange(8)
-    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
-
-
-def cut(draw: random.Random, data: bytes) -> bytes:
-    return data[: draw.randrange(len(data))]
 
 
 def test_every_flipped_bit_is_noticed(artifacts):

@@ -18,7 +18,7 @@ from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.faults.counting import count, rounds
-from tests.faults.test_changed_bytes import cut, flipped
+from tests.faults.tampering import cut, flipped
 from tests.fixtures.chain import Stopped, finetune, pretrain, stop_at
 
 SEED = 22

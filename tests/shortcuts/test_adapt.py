@@ -16,7 +16,7 @@ from realmctl.training.evaluation.cloze_recall import ClozePassages
 from stages.embed import Embed
 from tests.convert.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain, documents
-from tests.training.evaluation.test_cloze_recall import scripted
+from tests.fixtures.cloze import scripted
 
 
 @pytest.fixture

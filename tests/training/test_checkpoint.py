@@ -11,11 +11,11 @@ from safetensors import SafetensorError
 
 from realmctl.errors import ResourceError
 from realmctl.training import checkpoint
-from realmctl.training.checkpoint import Checkpoints
+from realmctl.training.checkpoint import Checkpoints, newest_sound, remove_later, step_of
 from realmctl.training.loop import train
 from realmctl.training.settings.base import TrainSettings
 from tests.faults.counting import count, rounds
-from tests.training.test_loop import Parabola, lines, writer
+from tests.fixtures.parabola import Parabola, lines, writer
 
 SETTINGS = TrainSettings(steps=6, lr=0.1, warmup=0, checkpoint_every=2)
 
@@ -115,6 +115,20 @@ def test_a_damaged_log_is_kept_in_quarantine_and_restored_from_the_checkpoint(un
     assert (tmp_path / "run/.scratch/quarantine/metrics.jsonl-1").read_bytes() == before
     said = capsys.readouterr().err
     assert "metrics.jsonl is damaged" in said and "continuing after step 4" in said  # no step is lost
+
+
+def test_the_newest_two_checkpoints_are_kept_and_the_newest_sound_one(tmp_path):
+    modules = Parabola().modules
+    (tmp_path / "metrics.jsonl").touch()
+    checkpoints = Checkpoints(tmp_path, modules, torch.optim.AdamW(modules.parameters()), tmp_path / "metrics.jsonl")
+    kept = []
+    for step, sound in [(2, True), (4, True), (6, False), (8, False), (10, False), (12, True), (14, False)]:
+        checkpoints.save(step, {}, sound)
+        kept.append(sorted(step_of(path) for path in tmp_path.glob("step-*")))
+    assert kept == [[2], [2, 4], [4, 6], [4, 6, 8], [4, 8, 10], [10, 12], [12, 14]]
+    assert (newest_sound(tmp_path), newest_sound(tmp_path, before=12)) == (12, 0)
+    remove_later(tmp_path, 12)
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000012"]
 
 
 def test_a_state_that_the_objective_cannot_restore_falls_back_with_the_initial_weights(unfinished, tmp_path):

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
-from torch import nn
 
-from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError, ResourceError
 from realmctl.models.optimizer import bert_lr
 from realmctl.training.loop import seed_of, train, trained_weights
-from realmctl.training.objective import SelfContained, StepSums
+from realmctl.training.objective import StepSums
 from realmctl.training.settings.base import TrainSettings
-
-
-class Parabola(SelfContained):
-    """Pull one weight towards 3, in two parts a step; some steps have nothing to teach."""
-
-    def __init__(self, silent=(), broken=None):
-        self.weight = nn.Linear(1, 1, bias=False)
-        nn.init.zeros_(self.weight.weight)
-        self.modules = nn.ModuleDict({"weight": self.weight})
-        self.silent, self.broken = silent, broken
-        self.noise = []
-
-    def draw(self, step):
-        self.noise.append(float(torch.rand(())))
-        return [(step, 0.25), (step, 0.75)]
-
-    def loss(self, part):
-        step, share = part
-        if self.broken and step == 2:
-            raise self.broken
-        if step in self.silent:
-            return None, {"hits": (0, 1)}
-        loss = share * (self.weight.weight - 3).square().sum()
-        return (loss * torch.inf if self.broken == "diverge" else loss), {"hits": (share, 1)}
-
-
-def writer(folder):
-    folder.mkdir(exist_ok=True)
-    return Writer(folder, Origin("x", "x", 1, {}, {}))
-
-
-def lines(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+from tests.fixtures.parabola import Parabola, lines, writer
 
 
 def test_what_is_logged(tmp_path):

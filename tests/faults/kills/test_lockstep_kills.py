@@ -23,10 +23,10 @@ from realmctl.index.protocol import Index
 from realmctl.training.refresh import child, index_in_use, refresher
 from realmctl.training.refresh.child import TRAINER
 from realmctl.training.refresh.protocol import RefreshFolder
-from tests.execution.test_parent import is_alive, linux
 from tests.faults.children import ended, forked, killed
 from tests.faults.counting import count, counting, rounds
 from tests.fixtures.chain import Chain, metrics_of, pretrain
+from tests.fixtures.processes import is_alive, linux
 from tests.fixtures.waiting import wait_until
 
 SEED, KILLS = 22, 6 if counting() else 3

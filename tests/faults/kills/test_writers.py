@@ -13,9 +13,9 @@ import pytest
 
 from realmctl.artifacts import open_artifact, verify, version_numbers
 from realmctl.errors import LockedError
-from tests.execution.test_parent import linux
 from tests.faults.children import ended, forked
 from tests.faults.counting import count, rounds
+from tests.fixtures.processes import linux
 from tests.fixtures.small_stages import Plain
 
 SEED, WRITERS, TEXTS = 22, 16, 3

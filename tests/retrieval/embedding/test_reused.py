@@ -16,8 +16,8 @@ from stages.eval_cloze import EvalCloze
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
+from tests.fixtures.cloze import scripted
 from tests.fixtures.retriever import make_retriever
-from tests.training.evaluation.test_cloze_recall import scripted
 
 
 class EmbeddedAgain(Exception):

@@ -14,7 +14,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.models.weights import load_tensors
 from realmctl.training.evaluation.best_on_dev import BestOnDev
 from tests.fixtures.chain import Stopped, baseline, finetune, metrics_of, stop_at
-from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of, span_scores
+from tests.fixtures.finetuning import QUESTIONS, born, objective_of, span_scores
 
 DEV = [born("Ada Lorn", "Velford"), born("Ben Mott", "Harrow"), born("Eva Ould", "Milton"), born("Dan Nash", "Ashby")]
 

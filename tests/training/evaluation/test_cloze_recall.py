@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +27,7 @@ from stages.eval_cloze import EvalCloze
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, Stopped, metrics_of, pretrain, stop_at
+from tests.fixtures.cloze import scripted
 from tests.fixtures.retriever import make_retriever
 
 ICT = {"steps": 6, "batch_size": 8, "lr": 1e-2, "warmup": 1, "precision": "fp32", "checkpoint_every": 2}
@@ -215,16 +215,6 @@ def test_a_training_is_measured_with_queries_as_short_as_asked(chain: Chain, tmp
     short, whole = (ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0, longest=each) for each in (3, 0))
     by_short, by_whole = (recall(each.ranks(start, collator, "fp32"))["cloze_rr"] for each in (short, whole))
     assert metrics_of(made)[0]["cloze_rr"] == by_short != by_whole
-
-
-def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int | list[int], titles: Sequence[int | list[int]] = ()) -> None:
-    """Each measurement finds all sentences' blocks at one rank, and titles' at another, and the blocks' ranks differ a little."""
-    of_sentences, of_titles = iter(ranks), iter(titles)
-
-    def scripted_ranks(passages: ClozePassages, *given: object) -> np.ndarray:
-        return np.full(12, next(of_sentences if any(map(len, passages.titles)) else of_titles)) + np.arange(12) % 2
-
-    monkeypatch.setattr(ClozePassages, "ranks", scripted_ranks)
 
 
 def weights_after(chain: Chain, folder, steps: int) -> bytes:

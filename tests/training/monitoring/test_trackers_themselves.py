@@ -9,8 +9,7 @@ import pytest
 
 from realmctl.training.loop import train
 from realmctl.training.settings.base import TrainSettings
-from tests.training.monitoring.test_tracking import Breaks
-from tests.training.test_loop import Parabola, lines, writer
+from tests.fixtures.parabola import Breaks, Parabola, lines, writer
 
 pytestmark = pytest.mark.slow
 

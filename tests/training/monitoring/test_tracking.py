@@ -15,7 +15,7 @@ import pytest
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.training.loop import train
 from realmctl.training.settings.base import TrainSettings
-from tests.training.test_loop import Parabola, lines, writer
+from tests.fixtures.parabola import Breaks, Parabola, lines, writer
 
 pytest.importorskip("tensorboard")
 
@@ -53,13 +53,6 @@ def test_a_run_that_continues_has_each_step_once(tmp_path, from_the_start):
         train(Breaks(), first, writer(folder), "toy")
     train(Parabola(), settings, writer(folder), "toy")
     assert scalars(runs / "toy/v1") == logged(folder)
-
-
-class Breaks(Parabola):
-    def draw(self, step):
-        if step == 3:
-            raise ZeroDivisionError
-        return super().draw(step)
 
 
 def test_alarms_are_shown_as_text(tmp_path):

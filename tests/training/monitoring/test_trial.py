@@ -12,7 +12,7 @@ from realmctl.training.monitoring import trial
 from realmctl.training.settings.base import TrainSettings
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import finetune, pretrain
-from tests.training.test_loop import Parabola, writer
+from tests.fixtures.parabola import Parabola, writer
 
 
 class Sleeper(Parabola):

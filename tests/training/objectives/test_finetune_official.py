@@ -13,7 +13,7 @@ from realmctl.errors import ConfigError
 from realmctl.models.weights import load_tensors
 from realmctl.retrieval.answering.qa_model import QaModel
 from tests.fixtures.chain import baseline, finetune, metrics_of
-from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of
+from tests.fixtures.finetuning import QUESTIONS, born, objective_of
 
 
 def with_options(tuning, **options):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from realmctl.errors import ConfigError
 from realmctl.models.span_head import LOWEST, hard_em_loss, reader_loss, retrieval_loss
 from tests.fixtures.chain import baseline, finetune, metrics_of
-from tests.training.objectives.test_finetune import QUESTIONS, objective_of
+from tests.fixtures.finetuning import QUESTIONS, objective_of
 
 
 def brute_force(score_QKS, correct_QKS):

@@ -15,8 +15,8 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.training.refresh.protocol import RefreshFolder
-from tests.execution.test_parent import is_alive, linux
 from tests.faults.counting import count
+from tests.fixtures.processes import is_alive, linux
 from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]

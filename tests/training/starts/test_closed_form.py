@@ -27,7 +27,7 @@ from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import metrics_of
-from tests.training.test_loop import writer
+from tests.fixtures.parabola import writer
 
 START = {"bert": "scratch:L1-H16", "steps": 0, "pooling": "mean", "projection_init": "pca", "projection": 8}
 
