@@ -70,9 +70,9 @@ def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]
             by_run[telling(answer)].add(number)
     found: set[int] = set()
     for text in texts:
-        if len(found) == len(questions):
-            break
         plain = folded(text)
         possible = patterns.union(*(by_run[run] for run in by_run.keys() & {*ASCII_RUN.findall(plain), *plain}))
         found.update(number for number in possible - found if searches[number](text))
+        if len(found) == len(questions):
+            break
     return found

@@ -51,6 +51,50 @@ def test_more_devices_shorten_training_and_make_the_index_older():
     assert many.ages.mean > few.ages.mean and many.refresh_seconds == few.refresh_seconds
 
 
+def model_of(devices, refresh_devices, **settings):
+    """The forecast, and its row of pre-training."""
+    found = planned(named_devices(DEVICES["h100"], devices, refresh_devices), **settings)
+    return found, row(found, "model")
+
+
+def test_a_training_that_never_waits_takes_the_time_of_its_steps_and_counts_all_devices():
+    """One step in ten is simulated."""
+    alone, without = model_of(8, 0, refresh="never")
+    many, beside = model_of(8, 64)
+    assert alone.ages is alone.refresh_seconds is None and many.ages.waited_seconds == 0
+    assert beside.seconds == pytest.approx(without.seconds, rel=1e-2)
+    assert without.device_hours == pytest.approx(8 * without.seconds / 3600)
+    assert beside.device_hours == pytest.approx((8 + 64) * beside.seconds / 3600)
+
+
+def test_a_refresher_on_the_training_devices_takes_its_time_of_them():
+    (few, _), (many, shared), (_, without) = model_of(4, 0), model_of(8, 0), model_of(8, 0, refresh="never")
+    assert few.refresh_seconds == pytest.approx(2 * many.refresh_seconds, rel=0.01)
+    assert shared.seconds > 1.5 * without.seconds
+
+
+def test_each_refresh_sends_the_retriever_to_every_device():
+    def sent(devices, every):
+        return model_of(devices, 16, refresh_every=every)[1].network_bytes - without[devices]
+
+    without = {devices: model_of(devices, 16, refresh="never")[1].network_bytes for devices in (8, 64)}
+    assert sent(8, 500) == pytest.approx(2 * sent(8, 1000)) and sent(64, 500) == pytest.approx(8 * sent(8, 500))
+
+
+def test_training_waits_for_an_index_of_three_periods_by_default():
+    assert model_of(64, 1)[0].ages.largest == 3 * 500
+    assert model_of(64, 1, max_index_age=700)[0].ages.largest == 700
+
+
+def test_operations_are_those_of_training_and_embedding():
+    assert {each.name for each in planned(named_devices(DEVICES["h100"], 8, 0)).rows if each.flops} == {
+        "retriever",
+        "embeddings",
+        "model",
+        "qa-model",
+    }
+
+
 def test_a_refresh_builds_the_index_too():
     rates = {"train": 1e13, "embed": 1e13, "hnsw": 1e7, "copy": 1e9}
     exact, hnsw = (planned_with(kind, Machines("this machine", 1, 4, rates)) for kind in ("exact", "hnsw"))

@@ -35,4 +35,4 @@ def test_no_more_is_read_than_answers_all():
     read = []
     texts = (read.append(text) or text for text in ["Ada", "Ben", "Cora"])
     assert answered_by([Question("", "?", ("Ben",)), Question("", "?", ("ada",))], texts) == {0, 1}
-    assert read == ["Ada", "Ben", "Cora"][: len(read)] and len(read) < 4
+    assert read == ["Ada", "Ben"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from realmctl.errors import ConfigError, InputError
 from realmctl.questions.questions import Question
 from realmctl.questions.regexes import AnswerVerdict
-from realmctl.questions.scoring import fitting_scorers, judged, score, scores_text
+from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged, score, scores_text
 from tests.questions.published_scorers import right
 
 REFERENCES = [
@@ -194,3 +194,11 @@ def test_a_number_is_a_prediction_as_it_is_written(write, prediction, text):
         write("p", [{"question": "q", "prediction": prediction}]), write("r", [{"question": "q", "answer": [text]}])
     )
     assert scores["em"] == 1.0
+
+
+@pytest.mark.parametrize("verdict", AnswerVerdict)
+def test_scorers_disagree_where_one_accepts_and_another_does_not(verdict):
+    """A pattern that only one of them can run is wrong for both."""
+    verdicts = {"orqa-regex": verdict, "dpr-regex": AnswerVerdict.NO_MATCH}
+    scored = ScoredPrediction(Question("", "?", ("a",), True), "a", verdicts, None)
+    assert scored.disagrees == (verdict is AnswerVerdict.MATCH)

@@ -44,7 +44,7 @@ def step() -> dict[str, Tensor]:
     if processes.rank() == processes.world_size() - 1:
         part = part + modules["last"](queries).sum()
     buckets = GradientBuckets(modules, bucket_bytes=64)
-    for _ in range(2):  # the second step has the buckets that the first one ordered
+    for _ in range(3):  # from the second step on the buckets are those that the first one ordered
         modules.zero_grad()
         for last in (False, True):  # two micro-batches, which are summed once
             buckets.start(last)

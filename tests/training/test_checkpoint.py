@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from realmctl.errors import ResourceError
+from realmctl.errors import InputError, ResourceError
 from realmctl.training import checkpoint
-from realmctl.training.checkpoint import Checkpoints, newest_sound, remove_later, step_of
+from realmctl.training.checkpoint import Checkpoints, newest_sound, remove_later, restore_modules, step_of
 from realmctl.training.loop import train
 from realmctl.training.settings.base import TrainSettings
 from tests.faults.counting import count, rounds
@@ -117,11 +117,14 @@ def test_a_damaged_log_is_kept_in_quarantine_and_restored_from_the_checkpoint(un
     assert "metrics.jsonl is damaged" in said and "continuing after step 4" in said  # no step is lost
 
 
+def checkpoints_in(folder):
+    modules, metrics = Parabola().modules, folder / "metrics.jsonl"
+    metrics.touch()
+    return Checkpoints(folder, modules, torch.optim.AdamW(modules.parameters()), metrics)
+
+
 def test_the_newest_two_checkpoints_are_kept_and_the_newest_sound_one(tmp_path):
-    modules = Parabola().modules
-    (tmp_path / "metrics.jsonl").touch()
-    checkpoints = Checkpoints(tmp_path, modules, torch.optim.AdamW(modules.parameters()), tmp_path / "metrics.jsonl")
-    kept = []
+    checkpoints, kept = checkpoints_in(tmp_path), []
     for step, sound in [(2, True), (4, True), (6, False), (8, False), (10, False), (12, True), (14, False)]:
         checkpoints.save(step, {}, sound)
         kept.append(sorted(step_of(path) for path in tmp_path.glob("step-*")))
@@ -131,10 +134,27 @@ def test_the_newest_two_checkpoints_are_kept_and_the_newest_sound_one(tmp_path):
     assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000012"]
 
 
+@pytest.mark.parametrize("damaged", [2, 4])
+def test_a_process_that_is_told_its_checkpoint_loads_that_one_and_moves_none(tmp_path, damaged):
+    checkpoints, restored = checkpoints_in(tmp_path), []
+    for step in (2, 4):
+        checkpoints.save(step, {"of": step})
+    flip(tmp_path / f"step-{damaged:08d}/modules.safetensors", 100)
+    assert checkpoints.restore(restored.append, 2) == (0 if damaged == 2 else 2)
+    assert restored == ([] if damaged == 2 else [{"of": 2}])
+    assert sorted(step_of(path) for path in tmp_path.glob("step-*")) == [2, 4]
+
+
+@pytest.mark.parametrize("names", [(), ("weight.weight", "other"), ("other",)])
+def test_weights_of_another_model_change_nothing(tmp_path, names):
+    modules = Parabola().modules
+    with pytest.raises(InputError, match="not those of this model"):
+        restore_modules(modules, dict.fromkeys(names, torch.ones(1, 1)), tmp_path)
+    assert modules["weight"].weight.item() == 0
+
+
 def test_a_state_that_the_objective_cannot_restore_falls_back_with_the_initial_weights(unfinished, tmp_path):
     """The index that a checkpoint names may be lost for good."""
-    from realmctl.errors import InputError
-
     shutil.copytree(unfinished, tmp_path / "run")
     objective = Parabola()
     optimizer = torch.optim.AdamW(objective.modules.parameters())
