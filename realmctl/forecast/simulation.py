@@ -73,7 +73,7 @@ def simulate(run: Refreshing, seed: int = 0) -> IndexAges:
                 now += next(refresh_times)
                 index, refreshes = step, refreshes + 1
         busy = left > 0
-        if not busy and not run.inline and newest > max(index, made):
+        if not busy and not run.inline and newest > index:
             made, left, busy = newest, next(refresh_times), True
         if busy and run.max_age is not None and step - index > run.max_age:
             now, waited, left = now + left, waited + left, 0.0

@@ -124,4 +124,4 @@ def _common_words(run: str, casing: DocumentCasing) -> int:
         if not casing.is_common(word):
             break
         skipped += len(word) + 1
-    return min(skipped, len(run))
+    return skipped

@@ -277,12 +277,14 @@ def test_an_id_that_comes_twice_is_refused_with_its_line(tmp_path):
 
 
 def test_ids_seen_long_ago_are_noticed_too():
-    ids = UniqueIds(recent=10)
-    for number in range(1000):
-        ids.add(str(number), f"f:{number}")
-    ids.add("5", "g:1")
-    with pytest.raises(InputError, match=r"g:1: .*'5'"):
-        ids.settle()
+    """Among the newest, in the arrays of ten, and in the first array of 160."""
+    for again in range(230):
+        ids = UniqueIds(recent=10)
+        for number in range(230):
+            ids.add(str(number), f"f:{number}")
+        ids.add(str(again), "g:1")
+        with pytest.raises(InputError, match=rf"g:1: .*'{again}'"):
+            ids.settle()
 
 
 def test_a_json_array_is_refused_with_the_way_out(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from realmctl.questions.answers import has_answer
 from realmctl.questions.questions import read_questions
-from realmctl.questions.regexes import AnswerVerdict, find_spans, match_any
+from realmctl.questions.regexes import AnswerVerdict, find_spans, is_usable, match_any
 
 
 def test_all_patterns_of_a_question_share_one_budget():
@@ -35,6 +35,25 @@ def test_a_match_before_the_hostile_pattern_counts():
 
 def test_a_spent_budget_is_a_timeout():
     assert match_any(["a"], "a", anywhere=True, budget_seconds=0) is AnswerVerdict.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("pattern", "usable"),
+    [
+        ("a" * 1000, True),
+        ("a" * 1001, False),
+        ("a{10000}", True),
+        ("a{10001}", False),
+        ("a{10001,}", False),
+        ("a{,10001}", False),
+        ("(a{100}){100}", True),
+        ("(a{100}){101}", False),
+        ("(a{0,0}b{100}){101}", False),
+    ],
+)
+def test_long_patterns_and_those_that_repeat_more_than_a_limit_are_not_run(pattern, usable):
+    assert is_usable(pattern) is usable
+    assert (match_any([pattern], "", anywhere=True) is AnswerVerdict.INVALID) is not usable
 
 
 def test_text_is_looked_at_up_to_a_cap():

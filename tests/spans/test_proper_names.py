@@ -36,6 +36,13 @@ def test_the_documents_own_casing_decides_at_a_sentence_start():
     assert [*name_runs("Dogs bark.", known)] == []
     assert [*name_runs("Dogs Paris.", known)] == [(5, 10)]
     assert [*name_runs("Berlin fell.", known)] == []
+    assert [*name_runs("The Dogs Paris.", known)] == [(9, 14)]
+    assert [*name_runs("NASA fell.", known)] == [(0, 4)]
+
+
+def test_a_word_is_a_name_if_the_document_has_it_inside_sentences_with_a_capital_alone():
+    known = DocumentCasing(["Ur fell when Paris and Dogs did.", "the dogs"])
+    assert [word for word in ("Ur", "Paris", "Dogs", "Berlin") if known.is_name(word)] == ["Paris"]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,8 @@ def test_the_documents_own_casing_decides_at_a_sentence_start():
         ("One two", 0, True),
         ("One two", 4, False),
         ('He said: "One', 10, True),
+        ("He said: One", 9, True),
+        ("He said One", 8, False),
         ("(One", 1, True),
         ("a, One", 3, False),
     ],
@@ -56,6 +65,7 @@ def test_where_a_capital_is_forced(sentence, at, starts):
     ("surface", "yes"),
     [
         ("Paris", True),
+        ("Ur", True),
         ("Greek mythology", True),
         ("iPod", True),
         ("van Gogh", True),
