@@ -67,12 +67,21 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
         ({"passage_id": 3, "title": 2.5, "text": "x"}, ("3", "2.5", "x")),
         ({"id": 1, "title": "T", "text": None, "contents": "x"}, ("1", "T", "x")),
         ({"id": 1, "title": "T", "text": None}, ("1", "T", "")),
+        ({"id": 6, "title": "T", "text": [" a ", "b"]}, ("6", "T", "a\nb")),
+        ({"id": 7, "contents": "t" * 300 + "\nx"}, ("7", "t" * 300, "x")),
+        ({"id": 7, "contents": "t" * 301 + "\nx"}, ("7", "", "t" * 301 + "\nx")),
     ],
 )
 def test_json_lines_by_other_names(tmp_path, record, expected):
     (found,) = read(jsonl(tmp_path / "c.jsonl", record))
     assert (found.id, found.title, found.text) == expected
     assert found.links == ()
+
+
+def test_a_text_that_the_user_names_has_no_title_in_it(tmp_path):
+    path = jsonl(tmp_path / "c.jsonl", {"id": 1, "contents": "T\nx"})
+    (found,) = documents([path], CorpusSettings(text_field="contents"))
+    assert (found.title, found.text) == ("", "T\nx")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +113,12 @@ def test_dpr_passages(tmp_path):
         ("1", "A", 'He said "no" to it'),
         ("2", "B, C", "plain"),
     ]
-    path.write_bytes(gzip.compress(b"id\ttext\ttitle\n1\tonly two\n"))
-    with pytest.raises(InputError, match=r"psgs_w100\.tsv\.gz:2: "):
-        read(path)
+    path.write_bytes(gzip.compress(b"id\ttext\ttitle\nid\tA passage of that id.\tA\n"))
+    assert [d.id for d in read(path)] == ["id"]
+    for line in (b"1\tonly two\n", b"1\ttext\ttitle\tmore\n"):
+        path.write_bytes(gzip.compress(b"id\ttext\ttitle\n" + line))
+        with pytest.raises(InputError, match=r"psgs_w100\.tsv\.gz:2: "):
+            read(path)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -373,6 +385,11 @@ def test_trec_documents_end_where_their_tag_stands(tmp_path):
     one, two = read(tmp_path / "a.trec")
     assert (one.id, one.title, one.text) == ("FT1", "On a < b", "a < b and c > d. Body one.")
     assert (two.id, " ".join(two.text.split())) == ("FT2", "Body two .")
+
+
+def test_all_texts_of_a_trec_document_count(tmp_path):
+    (tmp_path / "a.trec").write_text(TREC.replace("</TEXT></DOC>", "</TEXT>\n<TEXT>More.</TEXT></DOC>"))
+    assert read(tmp_path / "a.trec")[0].text == "a < b and c > d. Body one.\n\nMore."
 
 
 def test_a_trec_document_without_an_end_does_not_take_the_next(tmp_path):

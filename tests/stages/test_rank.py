@@ -20,7 +20,7 @@ from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
 from stages.rank import Rank
 from tests.fixtures.blocks import make_blocks
-from tests.fixtures.chain import Chain, finetune, pretrain
+from tests.fixtures.chain import Chain, finetune, make_index, pretrain
 from tests.fixtures.retriever import make_retriever
 
 Ranked = dict[str, list[str]]
@@ -110,11 +110,19 @@ def test_equal_bytes_whatever_the_batches(tmp_path, chain: Chain, monkeypatch):
 
 def test_a_query_that_shares_no_wordpiece_has_no_hits(tmp_path, chain: Chain):
     path = tmp_path / "queries.tsv"
-    path.write_text("q1\t☃\nq2\tAda Lorn\n")
+    path.write_text("q1\t☃\nq2\tAda Lorn\nq3\tBen Mott\n")
     found = made(chain, tmp_path / "r", method="bm25", queries=path)
-    assert found.metrics["without_hits"] == 1 and list(ranked(found)) == ["q2"]
+    assert found.metrics["without_hits"] == 1 and list(ranked(found)) == ["q2", "q3"]
     asked = [json.loads(line) for line in found.file("queries.jsonl").read_text().splitlines()]
-    assert asked == [{"id": "q1", "text": "☃"}, {"id": "q2", "text": "Ada Lorn"}]
+    assert asked == [{"id": "q1", "text": "☃"}, {"id": "q2", "text": "Ada Lorn"}, {"id": "q3", "text": "Ben Mott"}]
+
+
+@pytest.mark.parametrize(("top", "told"), [(8, False), (9, True)])
+def test_a_search_deeper_than_the_recall_was_measured_is_told(tmp_path, chain: Chain, capsys, top, told):
+    index = make_index(tmp_path, chain.blocks, chain.retriever, type="hnsw", recall_k=(8,))
+    capsys.readouterr()
+    made(chain, tmp_path / "ranking", index=index, top=top)
+    assert ("--recall-k 9" in capsys.readouterr().err) is told
 
 
 def test_parts_of_models_search_too(tmp_path, chain: Chain):

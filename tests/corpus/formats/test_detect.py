@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, cleaned
 from realmctl.corpus.formats.detect import FORMATS, format_of
+from realmctl.corpus.formats.records import FieldNames, is_header
 from realmctl.corpus.reading import documents
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import ConfigError, InputError
@@ -95,8 +96,26 @@ def test_what_cannot_be_read_is_named(tmp_path, content, message):
 def test_ms_marco_is_read_where_the_user_says_so(tmp_path):
     path = written(tmp_path, "0\tA passage.\n1\tAnother passage.\n")
     assert [(d.id, d.text) for d in read(path, "ms-marco")] == [("0", "A passage."), ("1", "Another passage.")]
+    path = written(tmp_path, "docid\tpassage\nid\tA passage of that id.\n")
+    assert [(d.id, d.text) for d in read(path, "ms-marco")] == [("id", "A passage of that id.")]
     with pytest.raises(InputError, match=r"c:1: 3 columns"):
         read(written(tmp_path, "1\tx\ty\n"), "ms-marco")
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "yes"),
+    [
+        (["id", "text"], FieldNames(), True),
+        (["headline", "body", "more"], FieldNames(), True),
+        (["text"], FieldNames(), False),
+        (["id", "title"], FieldNames(), False),
+        (["id", "text", "text"], FieldNames(), False),
+        (["words"], FieldNames(text="words"), True),
+        (["id", "text"], FieldNames(text="words"), False),
+    ],
+)
+def test_a_header_names_a_text_and_what_tells_its_documents_apart(columns, named, yes):
+    assert is_header(columns, named) is yes
 
 
 def test_prose_is_plain_text(tmp_path):
