@@ -14,7 +14,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm
 from stages.eval_utility import EvalUtility
 from tests.fixtures.chain import pretrain
-from tests.training.objectives.test_pretrain import objective_of
+from tests.fixtures.pretraining import objective_of
 
 
 def start_of(chain, **values):

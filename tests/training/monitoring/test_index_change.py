@@ -17,8 +17,8 @@ from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import Refresh
 from stages.build_index import BuildIndex
 from stages.embed import Embed
+from tests.fixtures.pretraining import objective_of
 from tests.fixtures.retriever import make_retriever
-from tests.training.objectives.test_pretrain import objective_of
 
 
 @given(st.data())

@@ -10,8 +10,8 @@ from realmctl.training.objectives.beside import Beside
 from realmctl.training.objectives.pretrain import beside_ict
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Stopped, make_index, metrics_of, pretrain, stop_at
+from tests.fixtures.pretraining import objective_of
 from tests.fixtures.retriever import make_retriever
-from tests.training.objectives.test_pretrain import objective_of
 
 ICT = {"ict_weight": 0.3, "ict_batch_size": 8, "distill_start": 2.0}
 

@@ -10,56 +10,12 @@ import pytest
 import torch
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.spans.query import hide
-from realmctl.training.objectives.pretrain import PretrainObjective
-from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings.pretrain import PretrainSettings
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, make_index
+from tests.fixtures.pretraining import objective_of
 from tests.fixtures.retriever import make_retriever
-
-
-def objective_of(
-    chain,
-    *,
-    marginal="token",
-    masking="salient",
-    candidates=4,
-    micro_batch=0,
-    towers=None,
-    null=True,
-    exclude_own="block",
-):
-    """The objective on the chain, without dropout."""
-    retriever = Retriever.load((towers or chain.retriever).path)
-    settings = PretrainSettings(
-        spans=chain.spans,
-        blocks=chain.blocks,
-        retriever=towers or chain.retriever,
-        index=chain.index,
-        encoder=chain.encoder,
-        batch_size=5,
-        micro_batch=micro_batch,
-        candidates=candidates,
-        marginal=marginal,
-        masking=masking,
-        null_document=null,
-        exclude_own=exclude_own,
-        precision="fp32",
-    )
-    objective = PretrainObjective(settings, retriever, IndexInUse(chain.index, "cpu"))
-    with torch.no_grad():
-        for (
-            parameter
-        ) in objective.reader.module.parameters():  # fresh weights tell all words apart too little for a test
-            parameter.mul_(3)
-    for module in objective.modules.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    objective.modules.eval()
-    return objective
 
 
 def embed(tower, ids, segments):

@@ -14,8 +14,8 @@ from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.order import ShardedDataOrder, span_order
 from realmctl.training.refresh.index_in_use import IndexInUse
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
+from tests.fixtures.pretraining import objective_of
 from tests.fixtures.refresh import nudge
-from tests.training.objectives.test_pretrain import objective_of
 
 HABITS = ("span-draws", "shards", "double-candidates", "snapshot-queries")
 
