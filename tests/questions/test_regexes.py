@@ -23,10 +23,10 @@ def test_a_pattern_that_outran_the_budget_is_not_run_again():
 
 @pytest.mark.parametrize(("budget", "again"), [(0.05, AnswerVerdict.MATCH), (0.6, AnswerVerdict.TIMEOUT)])
 def test_a_pattern_is_given_up_after_half_a_second(budget, again):
-    """With less, because another pattern used the budget up, it may be harmless."""
-    pattern = f"(c|cc)+${'' if budget < 0.5 else '(?#)'}"
-    assert match_any([pattern], "c" * 3000 + "!", anywhere=True, budget_seconds=budget) is AnswerVerdict.TIMEOUT
-    assert match_any([pattern], "c", anywhere=True, budget_seconds=60) is again
+    """With less, because another pattern used the budget up, it may be harmless. No other test has these patterns, which a process remembers."""
+    pattern = f"(d|dd)+${'' if budget < 0.5 else '(?#)'}"
+    assert match_any([pattern], "d" * 3000 + "!", anywhere=True, budget_seconds=budget) is AnswerVerdict.TIMEOUT
+    assert match_any([pattern], "d", anywhere=True, budget_seconds=60) is again
 
 
 def test_a_match_before_the_hostile_pattern_counts():
