@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeGuard
 
 from realmctl.errors import InputError, require_package
 from realmctl.inputs import streams
@@ -50,10 +50,34 @@ def text_rows(path: Path, skip: int = 0) -> Iterator[tuple[str, str]]:
     return ((f"{path}:{number}", line) for number, line in streams.lines(path) if number > skip and line.strip())
 
 
+class WrittenFloat(float):
+    """A number with a fraction or an exponent, which as text is what the file has: `2.50` and not 2.5, `1.10` and not 1.1."""
+
+    def __new__(cls, written: str) -> Self:
+        made = super().__new__(cls, written)
+        made.written = written
+        return made
+
+    written: str
+
+    def __repr__(self) -> str:
+        return self.written
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a number: not true or false, which Python counts as whole numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON whose numbers keep their text: an answer or an id is a text. Raises what `json.loads` raises."""
+    return json.loads(text, parse_float=WrittenFloat)
+
+
 def json_value(line: str, where: str) -> Any:
     """Return the value of a line. Raises InputError naming `where` if it is not JSON."""
     try:
-        return json.loads(line)
+        return parse_json(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON ({error}). Correct or remove the line.") from None
 
@@ -82,7 +106,7 @@ def _object(where: str, number: int, value: object) -> Row:
 
 
 def _items(path: Path) -> Iterator[Any]:
-    parse, text, least, opened = json.JSONDecoder().raw_decode, "", 0, False
+    parse, text, least, opened = json.JSONDecoder(parse_float=WrittenFloat).raw_decode, "", 0, False
     try:
         for piece in codecs.iterdecode(streams.decompressed(path), "utf-8-sig"):
             text += piece

@@ -19,7 +19,19 @@ from typing import Any
 
 from realmctl.errors import InputError
 from realmctl.inputs.dataset_folders import only_split
-from realmctl.inputs.rows import Row, columnar, first_of, header, is_columnar, json_lines, json_list, table, text_rows
+from realmctl.inputs.rows import (
+    Row,
+    columnar,
+    first_of,
+    header,
+    is_columnar,
+    is_number,
+    json_lines,
+    json_list,
+    parse_json,
+    table,
+    text_rows,
+)
 from realmctl.inputs.streams import head, require_text, whole_text
 from realmctl.log import say, warn
 from realmctl.questions.regexes import is_usable, looks_like_regex
@@ -210,7 +222,7 @@ def _named_columns(path: Path, answer_field: str | None) -> Iterator[Placed]:
 def _written_list(text: str, where: str) -> Any:
     """Parse a list as JSON or Python writes it."""
     try:
-        return json.loads(text)
+        return parse_json(text)
     except (ValueError, RecursionError):
         return _literal(text, where)
 
@@ -226,7 +238,7 @@ def _literal(cell: str, where: str) -> Any:
 def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Placed]]:
     """Read one JSON object: TriviaQA, SQuAD, or a single question."""
     try:
-        content = json.loads(whole_text(path, MAX_DOCUMENT_BYTES))
+        content = parse_json(whole_text(path, MAX_DOCUMENT_BYTES))
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}:{error.lineno}: not valid JSON ({error.msg}). Get the file again, or correct it."
@@ -372,4 +384,4 @@ def _answer_texts(value: object) -> Iterator[Any]:
         yield from () if main is None else _answer_texts(main)
         yield from _answer_texts(value.get("aliases") or [])
     else:
-        yield str(value) if type(value) in (int, float) else value
+        yield str(value) if is_number(value) else value

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.inputs.rows import json_lines
+from realmctl.inputs.rows import is_number, json_lines
 from realmctl.questions.answers import judge
 from realmctl.questions.questions import Question, parse_questions, require_declared_patterns
 from realmctl.questions.regexes import AnswerVerdict
@@ -148,7 +148,7 @@ def _predictions(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (question, prediction) of each line."""
     for where, _, record in json_lines(path):
         question, prediction = record.get("question"), record.get("prediction")
-        if type(prediction) in (int, float):
+        if is_number(prediction):
             prediction = str(prediction)
         if not (isinstance(question, str) and isinstance(prediction, str)):
             held = ", ".join(record) or "nothing"

@@ -13,7 +13,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
-from realmctl.inputs.rows import Row, columnar, first_of, json_lines, table
+from realmctl.inputs.rows import Row, columnar, first_of, is_number, json_lines, table
 
 IDS = ("id", "_id", "docid", "doc_id", "docno", "document_id", "pid", "passage_id", "psg_id", "wikipedia_id")
 TITLES = ("title", "wikipedia_title", "headline")
@@ -126,7 +126,7 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
         )
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(part.strip() for part in text)
-    if type(title) in (int, float):
+    if is_number(title):
         title = str(title)
     _require(text, str | None, "text", "a text or a list of texts", where)
     _require(title, str | None, "title", "a text", where)

@@ -225,6 +225,11 @@ def test_an_element_of_markdown_that_begins_and_ends_is_html(tmp_path):
 @pytest.mark.parametrize(
     ("front", "title"),
     [
+        ("title: 1.10\n", "1.10"),
+        ("title: 12:30\n", "12:30"),
+        ("title: 2024-05-01\n", "2024-05-01"),
+        ("title: yes\n", "yes"),
+        ("title: [one, two]\n", "Head"),
         ("title: >\n  A folded\n  title\n", "A folded title"),
         ("title: |-\n  A block\n", "A block"),
         ("title: 'It''s a title'\n", "It's a title"),
@@ -243,6 +248,8 @@ def test_front_matter_names_the_title(tmp_path, front, title, end):
 
 
 def test_front_matter_of_toml_and_text_between_rules(tmp_path):
+    for written, title in (("1.10", "1.10"), ("2024-05-01", "2024-05-01")):
+        assert lines_of(tmp_path, "a.md", f"+++\ntitle = {written}\n+++\nText.\n") == (title, ["Text."])
     assert lines_of(tmp_path, "a.md", '+++\ntitle = "Getting Started"\n+++\nText.\n') == ("Getting Started", ["Text."])
     text = "---\nThe minutes of 3 May\nPresent were Jane and Bob.\n\n---\n"
     assert "The minutes of 3 May Present were Jane and Bob." in lines_of(tmp_path, "b.md", text)[1]
