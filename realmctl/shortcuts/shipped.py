@@ -49,7 +49,8 @@ def search_command(index: Artifact, workspace: Path, options: str = "") -> str:
 
 def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:
     """Import an encoder, a folder or hub id, as a retriever. `scale`: factor of the inner products, as `realmctl import --scale`."""
-    return import_checkpoint(encoder, workspace, ImportExtras(encoder=EncoderSettings(scale=scale)))["retriever"]
+    extras = ImportExtras(encoder=EncoderSettings(scale=scale))
+    return import_checkpoint(encoder, workspace, extras, flag="--encoder")["retriever"]
 
 
 def run_shipped(

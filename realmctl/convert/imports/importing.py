@@ -44,11 +44,18 @@ class ImportExtras:
 
 
 def import_checkpoint(
-    source: str, workspace: Path, extras: ImportExtras, workers: int = 0, out: Path | None = None
+    source: str,
+    workspace: Path,
+    extras: ImportExtras,
+    workers: int = 0,
+    out: Path | None = None,
+    *,
+    flag: str = "SOURCE",
 ) -> dict[str, Artifact]:
     """Import a checkpoint or an encoder. Return its artifacts by kind.
 
     Each is in a series of its kind's name below `workspace`; a single one is in the series `out`, if that is given.
+    flag: what the command calls `source`, for messages.
 
     Raises ConfigError for an extra that the checkpoint does not need, and for `out` with a checkpoint that becomes two artifacts;
     InputError and MismatchError for an extra that does not fit.
@@ -57,7 +64,7 @@ def import_checkpoint(
     def fetched(name: str, flag: str) -> Path:
         return Path(localise(name, (), True, flag, files=HUB_FILES))
 
-    folder = fetched(source, "SOURCE")
+    folder = fetched(source, flag)
     if encoder_kind(folder):
         _refuse_open_qa(extras, f"{folder} is an encoder")
         block_folder = fetched(extras.block_encoder, "--block-encoder") if extras.block_encoder else None
