@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from realmctl.corpus.wrapped import unwrapped
 from realmctl.execution.deadline import DeadlineError, deadline
 
 PAGE_SECONDS = 10.0
@@ -70,9 +71,19 @@ def cleaned(page: Document | SkippedPage, seconds: float = PAGE_SECONDS) -> Docu
     if isinstance(page, SkippedPage):
         return page
     if page.clean is None:
-        return page if page.links or "\r" not in page.text else replace(page, text=page.text.replace("\r\n", "\n"))
+        return page if page.links else _with_text(page, _as_paragraphs(page))
     try:
         with deadline(seconds):
             return page.clean(page)
     except DeadlineError:
         return SkippedPage(page.id, page.title, f"not cleaned within {seconds:g} s", page.where)
+
+
+def _as_paragraphs(document: Document) -> str:
+    """The text with plain line ends. Where nothing else is known of its lines, those of a wrapped text become paragraphs."""
+    text = document.text.replace("\r\n", "\n")
+    return text if document.has_lines or document.headings or document.passages else unwrapped(text)
+
+
+def _with_text(document: Document, text: str) -> Document:
+    return document if text == document.text else replace(document, text=text)
