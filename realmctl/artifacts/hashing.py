@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -77,30 +78,50 @@ def _digest_stream(file: BinaryIO) -> str:
 def digest_source(path: Path) -> str:
     """SHA-256 of a file or folder that is not an artifact. A folder's hash covers its files and their relative names.
 
+    What cannot be read in a folder counts by its name and the reason; whoever reads the folder refuses it, or leaves it out.
+
     Raises InputError when `path` does not exist.
     """
     if path.is_file():
         return digest_file(path)
     if not path.is_dir():
         raise InputError(f"{path} does not exist (looked from {Path.cwd()}). Check the spelling of the path.")
-    return digest({str(file.relative_to(path)): digest_file(file) for file in files_below(path)})
+    return digest({str(entry.relative_to(path)): why or digest_file(entry) for entry, why in entries_below(path)})
 
 
 def files_below(folder: Path) -> Iterator[Path]:
     """Every file below `folder` in sorted order. Hidden files and folders are left out; links are followed.
 
-    Raises:
-        InputError: A link leads nowhere or to a folder above it, or something is no file or folder, such as a named pipe.
+    Raises InputError for what cannot be read; see `entries_below`.
     """
-    return _files_below(folder, frozenset())
+    for entry, why in entries_below(folder):
+        if why:
+            raise unread(entry, why)
+        yield entry
 
 
-def _files_below(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+def unread(entry: Path, why: str) -> InputError:
+    """The error for what `entries_below` found in a folder that cannot be read."""
+    return InputError(
+        f"{entry} is {why}. In a folder only files and folders are read. Remove it, or restore what it should be."
+    )
+
+
+def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Every file below `folder` as `files_below` has them, and what cannot be read, each with the reason; empty for a file.
+
+    That is a link that leads nowhere or to a folder above it, a named pipe, a socket or a device, and what this user may not read.
+    """
+    return _entries_below(folder, frozenset())
+
+
+def _entries_below(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[tuple[Path, str]]:
     """`above`: device and inode of the folders that are walked through."""
     status = folder.stat()
     here = (status.st_dev, status.st_ino)
     if here in above:
-        raise InputError(f"{folder} is a link to a folder that it lies in. Remove the link.")
+        yield folder, "a link to a folder that it lies in"
+        return
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
@@ -109,10 +130,14 @@ def _files_below(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Pa
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ELOOP):
                 raise
-            raise InputError(f"{entry} is a link that leads nowhere. Remove it, or restore what it leads to.") from None
-        if stat.S_ISDIR(mode):
-            yield from _files_below(entry, above | {here})
-        elif stat.S_ISREG(mode):
-            yield entry
+            yield entry, "a link that leads nowhere"
+            continue
+        is_folder = stat.S_ISDIR(mode)
+        if not is_folder and not stat.S_ISREG(mode):
+            yield entry, type_name(mode)
+        elif not os.access(entry, os.R_OK | (os.X_OK if is_folder else 0)):
+            yield entry, "what this user may not read"
+        elif is_folder:
+            yield from _entries_below(entry, above | {here})
         else:
-            raise InputError(f"{entry} is {type_name(mode)}. In a folder only files and folders are read. Remove it.")
+            yield entry, ""

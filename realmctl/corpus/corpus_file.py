@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from realmctl.artifacts.hashing import files_below
+from realmctl.artifacts.hashing import entries_below, unread
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.dataset_folders import data_files
@@ -31,12 +31,14 @@ class CorpusFile:
         name: its name in the corpus, unique there: its path within the folder that was named, or the name of a file that
             was named itself. Ids of documents that have none in their file contain it.
         in_folder: whether it lies in a folder that was named.
+        problem: what it is, if it cannot be opened, such as a named pipe; empty for a file.
     """
 
     path: Path
     settings: CorpusSettings
     name: str
     in_folder: bool = False
+    problem: str = ""
 
     @property
     def ending(self) -> str:
@@ -62,22 +64,26 @@ def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[Corpus
     lowest folder that holds all.
 
     Raises:
-        InputError: a path is no file or folder, or a folder has no file, or has something that is neither, such as a pipe.
+        InputError: a path is no file or folder, or a folder has no file, or has something that is neither, such as a pipe, and
+            the settings do not say that it is skipped.
     """
-    named = [(path, file) for path in paths for file in _files(path)]
-    names = [file.name if file == path else file.relative_to(path).as_posix() for path, file in named]
+    named = [(path, *found) for path in paths for found in _files(path)]
+    if settings.bad_files != "skip":
+        for error in (unread(file, problem) for _, file, problem in named if problem):
+            raise error
+    names = [file.name if file == path else file.relative_to(path).as_posix() for path, file, _ in named]
     if len({*names}) < len(names):
-        files = [file.absolute() for _, file in named]
+        files = [file.absolute() for _, file, _ in named]
         top = os.path.commonpath([file.parent for file in files])
         names = [file.relative_to(top).as_posix() for file in files]
     return [
-        CorpusFile(file, settings, written(name), in_folder=file != path)
-        for name, (path, file) in zip(names, named, strict=True)
+        CorpusFile(file, settings, written(name), in_folder=file != path, problem=problem)
+        for name, (path, file, problem) in zip(names, named, strict=True)
     ]
 
 
-def _files(path: Path) -> list[Path]:
-    """Return a file itself, or the corpus files of a folder in sorted order.
+def _files(path: Path) -> list[tuple[Path, str]]:
+    """Return a file itself, or the corpus files of a folder in sorted order, each with what it is if it cannot be opened.
 
     Of a BEIR folder these are the corpus, of a Hugging Face dataset folder the data files of all splits, and of any
     other folder all files that are not hidden, also behind links.
@@ -85,24 +91,25 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         if not path.is_file():
             raise InputError(f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path.")
-        return [path]
+        return [(path, "")]
     if splits := data_files(path):
         files = [file for split in splits.values() for file in split]
         say(f"{path}: a folder with {len(files)} Parquet or Arrow files, splits {', '.join(splits)}")
-        return files
-    found = list(files_below(path))
+        return [(file, "") for file in files]
+    problems = dict(entries_below(path))
+    found = list(problems)
     corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
     entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
     if corpus and entries & {"queries", "qrels"}:
         say(f"{path}: this is a BEIR folder, and only its corpus is read")
-        return corpus
+        return [(file, problems[file]) for file in corpus]
     if not found:
         raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
     if code := _code_of_site(found):
         say(
             f"{path}: {len(code)} files of scripts, styles and sources of pages are left out; name such a file itself to read it"
         )
-    return [file for file in found if file not in code]
+    return [(file, problem) for file, problem in problems.items() if file not in code]
 
 
 def _code_of_site(files: Iterable[Path]) -> set[Path]:

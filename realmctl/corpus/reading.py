@@ -182,6 +182,8 @@ def preview(paths: Iterable[Path], settings: CorpusSettings, seconds: float = PR
 
 def _why_unreadable(file: CorpusFile) -> str:
     """Read a file to its end. Return what is wrong with it; empty if nothing is."""
+    if file.problem:
+        return f"the file cannot be read: it is {file.problem}"
     try:
         for _ in format_of(file).read(file):
             pass

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from realmctl.artifacts.hashing import files_below
+from realmctl.artifacts.hashing import entries_below
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, SkippedPage
 from realmctl.corpus.formats.detect import FORMATS, Format, format_of
@@ -150,7 +150,7 @@ def _whole_files(files: Iterable[CorpusFile], corpus: CorpusFiles) -> Iterator[W
 
 def expanded_bytes(path: Path) -> int:
     """Estimate how much text a file or folder holds, from its size and its compression."""
-    files = [path] if path.is_file() else list(files_below(path))
+    files = [path] if path.is_file() else [entry for entry, why in entries_below(path) if not why]
     return sum(file.stat().st_size * _expansion(file) for file in files)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from realmctl.artifacts.hashing import files_below
+from realmctl.artifacts.hashing import entries_below
 from realmctl.errors import InputError
 from realmctl.inputs.streams import decompressed
 
@@ -39,7 +39,9 @@ def sample_of(corpus: Sequence[Path], folder: Path, most: int) -> Sample:
         InputError: a file is damaged, or its first document is too long for a sample.
     """
     folder.mkdir(parents=True)
-    files = [file for path in map(Path, corpus) for file in ([path] if path.is_file() else files_below(path))]
+    files = list[Path]()
+    for path in map(Path, corpus):
+        files += [path] if path.is_file() else [entry for entry, why in entries_below(path) if not why]
     chosen = files[:: -(-len(files) // MOST_FILES)] if files else []
     parts, sampled, whole, stored = [], 0.0, 0.0, 0
     for number, file in enumerate(chosen):

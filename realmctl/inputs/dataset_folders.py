@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.hashing import files_below
+from realmctl.artifacts.hashing import entries_below, files_below, unread
 from realmctl.errors import InputError
 
 SHARD = re.compile(r"(?:.+-)?(?P<split>\w+)-\d{5}-of-\d{5}(?:-\w+)?|(?P<number>\d+)")
@@ -35,8 +35,10 @@ def data_files(folder: Path) -> dict[str, list[Path]]:
     if (folder / "state.json").is_file():
         return {folder.name: _saved_files(folder)}
     found: dict[str, list[Path]] = {}
-    for file in files_below(folder):
+    for file, why in entries_below(folder):
         if file.suffix in (".parquet", ".arrow") and not file.name.startswith("cache-"):
+            if why:
+                raise unread(file, why)
             shard = SHARD.fullmatch(file.stem)
             name = (shard["split"] or "") if shard else file.stem
             split = (file.relative_to(folder).parent / name).as_posix()

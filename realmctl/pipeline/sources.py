@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from realmctl.artifacts.folder import MANIFEST
-from realmctl.artifacts.hashing import digest, digest_file, digest_source, files_below
+from realmctl.artifacts.hashing import digest, digest_file, digest_source, entries_below, files_below
 from realmctl.artifacts.manifest import SourceFile, is_artifact
 from realmctl.errors import ConfigError, InputError, ResourceError, one_line
 from realmctl.log import say
@@ -55,7 +55,7 @@ def provenance_of(value: Any, literals: tuple[str, ...]) -> list[SourceFile]:
         return [entry for item in value for entry in provenance_of(item, literals)]
     path = Path(value)
     if path.is_dir():
-        size = sum(file.stat().st_size for file in files_below(path))
+        size = sum(entry.stat().st_size for entry, why in entries_below(path) if not why)
         return [SourceFile(f"{_printable(path.resolve().name)}/", size)]
     return [SourceFile(_printable(path.name), path.stat().st_size)] if path.is_file() else []
 
@@ -99,10 +99,8 @@ def localise(
     if str(value) == "-" and spool:
         return _same_type(value, _spooled_stdin(flag, spool))
     path = _expanded(str(value), flag)
-    if path.is_dir():
-        for _ in files_below(
-            path
-        ):  # raises InputError for what is not read, such as a named pipe, before anything opens it
+    if hub and path.is_dir():
+        for _ in files_below(path):  # raises InputError for a named pipe and the like before anything opens it
             pass
     if path.is_file() or path.is_dir():
         return _same_type(value, path)

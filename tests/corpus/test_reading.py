@@ -4,11 +4,14 @@ import bz2
 import gzip
 import json
 import os
+import shutil
 import socket
 
 import pytest
 
-from realmctl.artifacts.hashing import digest_source
+from realmctl.artifacts import open_artifact
+from realmctl.artifacts.hashing import digest_source, files_below
+from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
@@ -327,9 +330,29 @@ def test_what_is_no_file_and_no_folder_is_refused_by_name(tmp_path, make, monkey
     (tmp_path / "folder").mkdir()
     jsonl(tmp_path / "folder" / "a.jsonl", {"text": "x"})
     make(tmp_path / "folder" / "odd")
-    for look in (read, digest_source, lambda path: localise(path, (), False, "--corpus")):
+    for look in (read, lambda path: localise(path, (), True, "--corpus"), lambda path: [*files_below(path)]):
         with pytest.raises(InputError, match="odd"):
             look(tmp_path / "folder")
+    without = shutil.copytree(tmp_path / "folder", tmp_path / "other", ignore=lambda *_: ["odd"])
+    assert digest_source(tmp_path / "folder") != digest_source(without)  # and does not hang
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("nowhere"), lambda path: path.symlink_to(".")]
+)
+def test_what_is_no_file_is_set_aside_if_the_user_says_so(tmp_path, make, realmctl):
+    (tmp_path / "folder").mkdir()
+    jsonl(tmp_path / "folder" / "a.jsonl", {"text": "Ada was born in Ashby."})
+    make(tmp_path / "folder" / "odd.txt")
+    words = ("chunk", tmp_path / "folder", "--tokenizer", "train:100", "--out", tmp_path / "blocks")
+    code, _, err = realmctl(*words)
+    assert code == 3 and "odd.txt" in err
+    code, _, err = realmctl(*words, "--bad-files", "skip")
+    assert code == 0, err
+    made = open_artifact(tmp_path / "blocks")
+    assert made.metrics["bad_files"] == 1 and made.metrics["documents"] == 1
+    [aside] = Records(made.file("quarantine.jsonl.zst"))
+    assert aside["id"] == "odd.txt" and "cannot be read" in aside["reason"]
 
 
 def test_linked_folders_and_files_are_read(tmp_path):
