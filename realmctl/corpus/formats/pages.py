@@ -128,11 +128,11 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
     yield document_of_html(file, _without_lonely_tags(rendered), title, is_marked=True)
 
 
-class _Written(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):
     """YAML whose values are texts as they stand, such as 1.10, 12:30, 2024-05-01 and yes, or null."""
 
 
-_Written.yaml_implicit_resolvers = {
+_Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -146,7 +146,7 @@ def _without_front_matter(text: str) -> tuple[str, str]:
     named = FRONT_TITLE.search(found[2])
     title: object = named[1] if named else None
     with suppress(ValueError, RecursionError, yaml.YAMLError, AttributeError):
-        matter = yaml.load(found[2], _Written) if found[1] == "---" else tomllib.loads(found[2], parse_float=str)
+        matter = yaml.load(found[2], _Loader) if found[1] == "---" else tomllib.loads(found[2], parse_float=str)
         title = matter.get("title")
     return text[found.end() :], "" if title is None or isinstance(title, list | dict) else _one_line(str(title))
 
