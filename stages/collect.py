@@ -18,6 +18,7 @@ class Collect(Stage):
 
     makes = "collection"
     headline = ("documents", "queries", "judgements")
+    version = 2  # 2: a judgement of 0 stays 0
 
     dataset: str = source("ir:NAME or hf:OWNER/NAME.", positional=True, literals=("ir:", "hf:"))
     split: str = setting("hf: split whose judgements are taken, unless there is only one.", default="test")

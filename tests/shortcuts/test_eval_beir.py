@@ -136,3 +136,28 @@ def test_judgements_of_several_splits_ask_for_one(tmp_path, hub):
     )
     with pytest.raises(collection.InputError, match="dev, test"):
         Collect(dataset=hub, split="train").make(tmp_path / "c")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "tsv"])
+def test_a_judgement_of_0_stays_0(tmp_path, hub, form):
+    """MTEB's collections judge documents that are not relevant too. The forms hold the same, so they give the same file."""
+    folder, judged = tmp_path / "snapshot" / "qrels", {"q0": ("d0", 2), "q1": ("d1", 0), "q2": ("d2", -1)}
+    (folder / "train-00000.jsonl").unlink()
+    rows = [{"query-id": query, "corpus-id": name, "score": score} for query, (name, score) in judged.items()]
+    lines = "".join(f"{query}\t{name}\t{score}\n" for query, (name, score) in judged.items())
+    written = "query-id\tcorpus-id\tscore\n" + lines
+    if form == "parquet":
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pa.Table.from_pylist(rows), folder / "test.parquet")
+    else:
+        text = written if form == "tsv" else "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"test.{form}").write_text(text)
+    assert Collect(dataset=hub).make(tmp_path / "c").file("qrels/test.tsv").read_text() == written
+
+
+@pytest.mark.parametrize("score", [0.5, None, "high"])
+def test_a_judgement_that_is_no_whole_number_is_refused(tmp_path, hub, score):
+    row = {"query-id": "q0", "corpus-id": "d0", "score": score}
+    (tmp_path / "snapshot" / "qrels" / "train-00000.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(collection.InputError, match=r"train-00000\.jsonl:1: .*score"):
+        Collect(dataset=hub).make(tmp_path / "c")

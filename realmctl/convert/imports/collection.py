@@ -18,6 +18,7 @@ from realmctl.errors import ConfigError, InputError, one_line
 from realmctl.inputs.rows import Row, columnar, first_of, is_columnar, json_lines, table
 from realmctl.inputs.streams import head
 from realmctl.log import progress, say
+from realmctl.questions.ranking.trec import relevance_of
 
 PREFIXES = ("ir:", "hf:")
 NANO_BEIR = tuple(
@@ -43,7 +44,8 @@ ROLE = re.compile(r"(corpus|queries|qrels|default)(?=[./-])")
 """How the path of a file on the hub begins. MTEB calls the judgements default."""
 SPLIT = re.compile(r"[A-Za-z]+")
 IDS, QUERY_IDS, DOCUMENT_IDS = ("_id", "id"), ("query-id", "query_id"), ("corpus-id", "corpus_id")
-COLUMNS = (*IDS, *QUERY_IDS, *DOCUMENT_IDS, "title", "text", "query", "score")
+QUERY_TEXTS = ("text", "query")
+COLUMNS = (*IDS, *QUERY_IDS, *DOCUMENT_IDS, *QUERY_TEXTS, "title", "score")
 
 
 @dataclass(frozen=True)
@@ -152,12 +154,12 @@ def _of_hub(name: str, split: str) -> Collection:
     return Collection(
         (
             (_value(row, IDS), str(row.fields.get("title") or ""), str(row.fields.get("text") or ""))
-            for row in _rows(files["corpus"], "text")
+            for row in _rows(files["corpus"], ("text",))
         ),
-        ((_value(row, IDS), _value(row, ("text", "query"))) for row in _rows(files["queries"], "text")),
+        ((_value(row, IDS), _value(row, QUERY_TEXTS)) for row in _rows(files["queries"], QUERY_TEXTS)),
         (
-            (_value(row, QUERY_IDS), _value(row, DOCUMENT_IDS), int(float(row.fields.get("score") or 1)))
-            for row in _rows(_of_split(repository, files["qrels"], split), "query-id")
+            (_value(row, QUERY_IDS), _value(row, DOCUMENT_IDS), _relevance(row))
+            for row in _rows(_of_split(repository, files["qrels"], split), QUERY_IDS)
         ),
     )
 
@@ -183,13 +185,21 @@ def _of_split(repository: str, files: Sequence[Path], split: str) -> list[Path]:
     return chosen or [*files]
 
 
-def _rows(paths: Iterable[Path], needed: str) -> Iterator[Row]:
+def _rows(paths: Iterable[Path], needed: tuple[str, ...]) -> Iterator[Row]:
     for path in paths:
         start = head(path, 16)
         if is_columnar(start):
-            yield from columnar(path, COLUMNS, needed=(needed,))
+            yield from columnar(path, COLUMNS, needed=needed)
         else:
             yield from json_lines(path) if start.lstrip().startswith(b"{") else table(path)[1]
+
+
+def _relevance(row: Row) -> int:
+    """Return a judgement. NanoBEIR's have no score: what they name is relevant."""
+    score = row.fields.get("score", 1)
+    if (value := relevance_of(str(score))) is None:
+        raise InputError(f"{row.where}: the score {score!r} is no whole number. Name a dataset with whole judgements.")
+    return value
 
 
 def _value(row: Row, names: tuple[str, ...]) -> str:

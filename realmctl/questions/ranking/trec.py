@@ -120,11 +120,17 @@ def _judgements(path: Path) -> Iterator[tuple[str, str, str, int]]:
         if not line.strip():
             continue
         fields = tabbed if beir else tuple(line.split())
-        value = _number(fields[-1]) if len(fields) == (3 if beir else 4) else None
-        if value is None or value != int(value):
+        value = relevance_of(fields[-1]) if len(fields) == (3 if beir else 4) else None
+        if value is None:
             expected = "`query-id corpus-id score`" if beir else "`query 0 document relevance`, or a header of BEIR's"
             raise InputError(f"{path}:{number}: not a line of qrels, {expected}. Correct or remove the line.")
-        yield f"{path}:{number}", fields[0], fields[-2], int(value)
+        yield f"{path}:{number}", fields[0], fields[-2], value
+
+
+def relevance_of(text: str) -> int | None:
+    """Return a judgement, such as 1 or 1.0; None for what is no whole number."""
+    value = _number(text)
+    return int(value) if value is not None and value == int(value) else None
 
 
 def _number(text: str) -> float | None:
