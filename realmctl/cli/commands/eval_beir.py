@@ -85,9 +85,9 @@ def eval_beir(
     )
     variables = {"language": language, "method": method, "type": type, "measures": measures}
     if bm25_stemmer:
-        variables["stemmer"] = bm25_stemmer
+        variables["bm25_stemmer"] = bm25_stemmer
     if max_wordpieces:
-        variables |= {"whole": "false", "wordpieces": str(max_wordpieces)}
+        variables |= {"keep_passages": "false", "max_wordpieces": str(max_wordpieces)}
     measured = [beir.measure(name, one, measured_one, workspace, split, variables) for name, one in collections.items()]
     made, lines = beir.make_table(measured, measured_one, workspace), beir.table(measured)
     print_result(
