@@ -25,7 +25,7 @@ class EvalEm(EvalSettings, Stage):
 
     makes = "scores"
     headline = ("em", "f1", "recall@*", "provenance_recall@*")
-    version = 6  # 5: recall in scripts without blanks, by characters. 6: F1
+    version = 7  # 5: recall in scripts without blanks, by characters. 6: F1. 7: ids of predictions
 
     def check(self) -> None:
         from realmctl.retrieval.answering.evaluation import check_evaluation

@@ -70,9 +70,10 @@ Placed = tuple[str, Question]
 
 
 def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: str | None = None) -> list[Question]:
-    """Return the questions of a file in its order, without repeated questions and questions without answers.
+    """Return the questions of a file in its order, without questions that repeat an id, and questions without answers.
 
-    The file may be compressed. The number of dropped questions goes to stderr.
+    Questions without an id are numbered from 1, so those with one text all count, as in DPR's evaluation. The file may be
+    compressed. The number of dropped questions goes to stderr.
 
     Args:
         path: the file.

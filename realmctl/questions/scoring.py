@@ -1,26 +1,38 @@
-"""Score a file of predictions against a file of questions, as ORQA's evaluator does, without artifacts and models.
+"""Score a file of predictions against a file of questions, without artifacts and models.
 
-Questions are identified by their text. Of several references or predictions with one text, the last counts. A question
+Questions are identified by their text, as by ORQA's evaluator: of several references or predictions with one text, the last counts.
+Where predictions name ids, references with one text are told apart by them; SQuAD's predictions name ids alone. A question
 without a prediction is wrong. A prediction for an unknown question is ignored.
 
-Source: orqa/utils/eval_utils.py, evaluate_predictions.
+Sources: orqa/utils/eval_utils.py, evaluate_predictions; SQuAD's evaluate-v1.1.py.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.inputs.rows import is_number, json_lines
+from realmctl.inputs.rows import is_number, json_lines, parse_json
+from realmctl.inputs.streams import head, whole_text
 from realmctl.questions.answers import judge
-from realmctl.questions.questions import Question, parse_questions, require_declared_patterns
+from realmctl.questions.questions import (
+    MAX_DOCUMENT_BYTES,
+    Question,
+    identity_of,
+    parse_questions,
+    require_declared_patterns,
+)
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scorers import COMPARED, NORMALISERS, REGEX_SCORERS, Scorer, overlap
+
+NAMED = re.compile(rb'"(question|prediction)"\s*:')
+"""What JSON lines of predictions name, and SQuAD's predictions do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +106,33 @@ def score(
         InputError: a file cannot be read, or a question has no answers. The message names file and line.
         ConfigError: `scorer` does not suit the answers.
     """
-    questions, records = _references(references, is_regex, answer_field)
-    predicted = dict(_predictions(predictions))
+    predicted = _by_question(_predictions(predictions))
+    questions, records = _references(references, is_regex, answer_field, by_id=any(name for _, name in predicted))
     scorers = fitting_scorers(questions, scorer)
-    verdicts = [judged(question, predicted.get(question.question), scorers) for question in questions]
+    verdicts = [judged(question, _prediction_for(question, predicted), scorers) for question in questions]
+    known = {("", question.id) for question in questions} | {(question.question, "") for question in questions}
     counts = {
         "questions": len(questions),
         "missing": sum(each.prediction is None for each in verdicts),
         "repeated": records - len(questions),
-        "unknown": len(predicted.keys() - {question.question for question in questions}),
+        "unknown": len({(text, "") if text else (text, name) for text, name in predicted} - known),
     }
     return {**counts, **_exact_matches(verdicts, scorers)}, verdicts
+
+
+def _by_question(predictions: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
+    """Return {(question, id): prediction}, either of which may be empty. A prediction with both stands under the question alone too."""
+    found: dict[tuple[str, str], str] = {}
+    for text, name, prediction in predictions:
+        found[text, name] = prediction
+        if text:
+            found[text, ""] = prediction
+    return found
+
+
+def _prediction_for(question: Question, predicted: Mapping[tuple[str, str], str]) -> str | None:
+    keys = (question.question, question.id), ("", question.id), (question.question, "")
+    return next((predicted[key] for key in keys if key in predicted), None)
 
 
 def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Scorer]) -> dict[str, Any]:
@@ -124,19 +152,23 @@ def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Score
     return {**headline, **shares, **{f"right_{name}": count for name, count in right.items()}, **troubles}
 
 
-def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> tuple[list[Question], int]:
-    """Return the questions and the number of records. Unlike `read_questions`, this drops no question."""
+def _references(path: Path, is_regex: bool | None, answer_field: str | None, by_id: bool) -> tuple[list[Question], int]:
+    """Return the questions and the number of records. Unlike `read_questions`, this drops no question.
+
+    by_id: whether questions with one text and several ids are several questions.
+    """
     _, found = parse_questions(path, answer_field)
-    questions: dict[str, Question] = {}
+    questions: dict[tuple[str, str], Question] = {}
     records = 0
-    for records, (where, question) in enumerate(found, start=1):  # noqa: B007
+    for records, (where, question) in enumerate(found, start=1):
         if not question.answers:
             raise InputError(
                 f"{where}: the list of answers is empty, so no prediction can be scored. "
                 "Correct the record or take it out."
             )
         regular = question.is_regex if is_regex is None else is_regex
-        questions[question.question] = replace(question, is_regex=regular)
+        name = question.id or str(records)
+        questions[question.question, name if by_id else ""] = replace(question, id=name, is_regex=regular)
     if is_regex is None:
         require_declared_patterns(path, list(questions.values()))
     if not questions:
@@ -144,19 +176,38 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
     return list(questions.values()), records
 
 
-def _predictions(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (question, prediction) of each line."""
+def _predictions(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (question, id, prediction) of each line of JSON lines, or of SQuAD's object {id: prediction}; what is not named is empty."""
+    start = head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"{") and not NAMED.search(start):
+        yield from _squad_predictions(path)
+        return
     for where, _, record in json_lines(path):
-        question, prediction = record.get("question"), record.get("prediction")
-        if is_number(prediction):
-            prediction = str(prediction)
-        if not (isinstance(question, str) and isinstance(prediction, str)):
+        question, prediction = record.get("question"), _text_of(record.get("prediction"))
+        if not isinstance(question, str) or prediction is None:
             held = ", ".join(record) or "nothing"
             raise InputError(
                 f'{where}: no text under question and prediction; it has {held}. Write {{"question": ..., "prediction": '
                 "...}, and leave out the questions that have no prediction."
             )
-        yield question, prediction
+        yield question, identity_of(record, where), prediction
+
+
+def _squad_predictions(path: Path) -> Iterator[tuple[str, str, str]]:
+    expected = 'Write JSON lines {"question": ..., "prediction": ...}, or as for SQuAD\'s script one object {"id of a question": "prediction", ...}.'
+    try:
+        found = parse_json(whole_text(path, MAX_DOCUMENT_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: predictions cannot be read from it ({error}). {expected}") from None
+    for name, value in found.items():
+        if (prediction := _text_of(value)) is None:
+            raise InputError(f"{path}: {repr(value)[:60]} as the prediction for {name!r}. {expected}")
+        yield "", name.strip(), prediction
+
+
+def _text_of(value: object) -> str | None:
+    """Return a prediction: a text, or a number as it is written; None for anything else."""
+    return str(value) if isinstance(value, str) or is_number(value) else None
 
 
 def scores_text(value: Mapping[str, Any]) -> str:

@@ -80,6 +80,53 @@ def test_the_last_of_repeated_questions_and_predictions_counts(write):
     assert [each.verdicts["orqa"] == "match" for each in verdicts] == [False, True, False, True]
 
 
+TWICE = {
+    "data": [
+        {"paragraphs": [{"context": "-", "qas": [{"id": f"a{n}", "question": "When?", "answers": [{"text": str(n)}]}]}]}
+        for n in range(3)
+    ]
+}
+BY_ID = {
+    "squad": json.dumps({"a0": "0", "a1": "1", "a2": "0", "b": "1"}),
+    "squad in lines": json.dumps({"a0": "0", "a1": 1, "a2": "0", "b": "1"}, indent=1),
+    "lines": "".join(
+        json.dumps({"id": name, "question": "When?" if name != "b" else "Who?", "prediction": said}) + "\n"
+        for name, said in [("a0", "0"), ("a1", "1"), ("a2", "0"), ("b", "1")]
+    ),
+}
+
+
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+@pytest.mark.parametrize("predictions", BY_ID.values(), ids=BY_ID)
+def test_ids_tell_questions_with_one_text_apart(write, predictions, bom):
+    scores, verdicts = score(write("p", [bom + predictions]), write("r", [json.dumps(TWICE)]), scorer="squad")
+    assert (scores["questions"], scores["missing"], scores["repeated"], scores["unknown"]) == (3, 0, 0, 1)
+    assert [each.prediction for each in verdicts] == ["0", "1", "0"] and scores["right_squad"] == 2
+
+
+def test_predictions_with_the_ids_of_another_file_are_found_by_their_text(write):
+    """Questions without ids are numbered, and here the file of references begins with another one."""
+    predictions = [{**record, "id": str(number)} for number, record in enumerate(PREDICTIONS, 1)]
+    references = [REFERENCES[-1], *REFERENCES[:-1]]
+    found, expected = (score(write("p", each), write("r", references))[0] for each in (predictions, PREDICTIONS))
+    assert found == expected
+
+
+def test_squads_predictions_are_scored_as_by_its_script(shared_data, write):
+    """KorQuAD asks some questions of two paragraphs. Each second question gets one of its answers."""
+    path = shared_data / "ko_korquad" / "KorQuAD_v1.0_dev.json"
+    asked = [
+        question
+        for article in json.loads(path.read_text())["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    ]
+    said = {question["id"]: question["answers"][0]["text"] for question in asked[::2]}
+    scores, _ = score(write("p", [json.dumps(said)]), path, scorer="korquad")
+    assert scores["questions"] == len(asked) == 5774
+    assert scores["right_korquad"] == len(said) == scores["questions"] - scores["missing"]
+
+
 texts = st.sampled_from(["", "a", "the Ada", "Ada", "ada!", "1,843", "1843", "e\u0301", "\u00e9", "(", "A.a", "[x"])
 names = st.sampled_from(["q1", "q2", "q3", "q4"])
 
@@ -150,6 +197,13 @@ BAD_PREDICTIONS = [
     ('{"question": "who", "prediction": ["Ada"]}', "p:2: .*prediction"),
     ("[" * 100_000, "p:2: "),
 ]
+NO_PREDICTIONS = ['{"a": ["x"]}', '{"a": "x"}\n{"b": "y"}', '{"a": "x"', '{"a": null}']
+
+
+@pytest.mark.parametrize("text", NO_PREDICTIONS)
+def test_what_is_neither_form_of_predictions_is_refused(write, text):
+    with pytest.raises(InputError, match="id of a question"):
+        score(write("p", [text]), write("r", REFERENCES))
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_PREDICTIONS)

@@ -17,7 +17,11 @@ from realmctl.questions.scorers import Scorer
 
 def score(
     predictions: Annotated[
-        Path, typer.Argument(parser=path, help="JSON lines with question and prediction, or a scores artifact.")
+        Path,
+        typer.Argument(
+            parser=path,
+            help="JSON lines with question and prediction, SQuAD's object of ids and predictions, or a scores artifact.",
+        ),
     ],
     references: Annotated[
         Path, typer.Argument(parser=path, help="Questions with answers, in any format that eval-em reads.")

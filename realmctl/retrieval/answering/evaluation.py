@@ -109,7 +109,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
                 _count_recall(question, contexts, hits, counts, tested)
             if qa and predictions and evidence and disagreements:
                 prediction = found.answers[0].text if found.answers else ""
-                predicted = Prediction(question=question.question, prediction=prediction)
+                predicted = Prediction(id=question.id, question=question.question, prediction=prediction)
                 predictions.write(json.dumps(predicted, ensure_ascii=False) + "\n")
                 read = min(len(found.hits), qa.reads)
                 evidence.write(json.dumps(_evidence(question, read, found), ensure_ascii=False) + "\n")

@@ -34,8 +34,9 @@ class Entry(TypedDict):
 
 
 class Prediction(TypedDict):
-    """A line of predictions.jsonl."""
+    """A line of predictions.jsonl. `id` tells questions with one text apart."""
 
+    id: NotRequired[str]
     question: str
     prediction: str
 
