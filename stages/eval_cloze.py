@@ -9,7 +9,7 @@ from typing import Any
 from realmctl.artifacts import Writer, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Stage
-from realmctl.retrieval.names import option_of_bm25
+from realmctl.retrieval.names import check_options
 from realmctl.training.settings.cloze import EvalClozeSettings
 
 
@@ -39,9 +39,7 @@ class EvalCloze(EvalClozeSettings, Stage):
 
         require_titles(self.blocks)
         check_stemmer("--bm25-stemmer", self.bm25_stemmer or None)
-        given = option_of_bm25(self.bm25_stemmer, self.bm25_tokens)
-        if given and self.method == "dense":
-            raise ConfigError(f"{given} is for BM25. Leave it out, or --method hybrid or bm25.")
+        check_options(self.method, self.bm25_stemmer, self.bm25_tokens)
         if self.method == "bm25":
             if self.baseline is not None:
                 raise ConfigError("--baseline is compared with a retriever. Leave it out, or --method bm25.")

@@ -40,8 +40,6 @@ class Finetune(FinetuneSettings, TrainingStage):
             raise ConfigError(
                 f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read."
             )
-        if self.spans is None and self.cloze_share is not None:
-            raise ConfigError("--cloze-share needs --spans, the sentences that cloze questions are made from.")
         if self.spans is not None and not 0 < self.cloze_per_step < self.batch_size:
             raise ConfigError(
                 f"--cloze-share {self.share_of_cloze:g} of --batch-size {self.batch_size} is {self.cloze_per_step}: a step needs at "

@@ -128,6 +128,38 @@ def test_what_is_not_a_text_or_a_batch_is_refused(chain, qa_model):
         index.search(np.zeros((1, index.dimension + 1), np.float32))
 
 
+def test_texts_that_can_be_read_once_are_refused_and_no_text_is_lost(chain, qa_model):
+    """Checking a generator would use it up, and leave no text to encode."""
+    retriever, qa = realmctl.load_retriever(chain.retriever), realmctl.load_qa_model(qa_model)
+    for call in (
+        retriever.encode_queries,
+        qa.search_batch,
+        qa.answer,
+        lambda texts: retriever.encode_blocks(["T"], texts),
+    ):
+        for texts in ((text for text in ["Where?"]), {"Where?"}):
+            with pytest.raises(ConfigError, match="list"):
+                call(texts)
+        assert len(call(np.array(["Where?"])))
+
+
+def test_a_number_is_a_whole_one_of_python_or_numpy(chain, model, qa_model):
+    pretrained, qa = realmctl.load_model(model), realmctl.load_qa_model(qa_model)
+    assert len(qa.search("Where?", k=np.int64(3))) == len(pretrained.search("Where?", np.int32(3))) == 3
+    assert len(qa.answer(["Where?"], np.int64(1), k=np.int64(4))[0].hits) == 4
+    assert len(pretrained.fill_mask("In [MASK].", np.int64(3)).candidates) == 3
+    for wrong in (0, -1, 2.5, True, np.float32(2)):
+        calls = {
+            "k": [lambda k: qa.search("Where?", k), lambda k: qa.answer(["Where?"], k=k)],
+            "top": [lambda top: qa.ask("Where?", top)],
+            "batch_size": [lambda size: qa.answer(["Where?"], batch_size=size)],
+            "candidates": [lambda count: pretrained.fill_mask("In [MASK].", count)],
+        }
+        for name, call in ((name, call) for name, several in calls.items() for call in several):
+            with pytest.raises(ConfigError, match=f"{name} is"):
+                call(wrong)
+
+
 def test_an_unknown_precision_is_refused_before_anything_is_opened(chain, model):
     for opener in (realmctl.load, realmctl.load_retriever, realmctl.load_model, realmctl.load_qa_model):
         with pytest.raises(ConfigError, match="fp16"):

@@ -92,6 +92,8 @@ class Role:
     """setting, runtime: a further check of the value."""
     left_out_at: object = ...
     """setting: the value at which the recipe leaves it out. `...`: none."""
+    used_with: str = ""
+    """setting: the field without which this one says nothing, so that only its default is accepted."""
 
     def check_value(self, value: object, where: str) -> None:
         """Check that a value is one of the choices and lies in the range. Raises ConfigError, which names `where`."""
@@ -185,6 +187,7 @@ def setting(
     below: float | None = None,
     check: Check | None = None,
     left_out_at: object = ...,
+    used_with: str = "",
 ) -> Any:
     """Declare a value that changes the result. It is part of the recipe.
 
@@ -197,9 +200,14 @@ def setting(
         check: A further check of this value alone. What concerns several settings together is in the stage's `check`.
         left_out_at: For a setting that a stage gets after a release: the value at which the stage does what it did before. The recipe leaves
             the setting out there, so work that an earlier version finished is not done again.
+        used_with: The field without which this one says nothing. The help begins with it. Without it a value other than the default is
+            refused.
     """
     limits = _range(at_least, above, at_most, below)
-    role = Role("setting", help, choices=choices, range=limits, check=check, left_out_at=left_out_at)
+    told = f"With {flag_of(used_with)}: {help}" if used_with else help
+    role = Role(
+        "setting", told, choices=choices, range=limits, check=check, left_out_at=left_out_at, used_with=used_with
+    )
     return _field(role, default)
 
 
@@ -257,3 +265,8 @@ _hints: dict[type[Any], Mapping[str, Any]] = {}
 def flag_of(name: str) -> str:
     """Return the option of a field: `--max-wordpieces` for `max_wordpieces`."""
     return "--" + name.replace("_", "-")
+
+
+def unused(flag: str, needed: str) -> ConfigError:
+    """Return the error of an option that says nothing without another one."""
+    return ConfigError(f"{flag} needs {needed}, without which it says nothing. Name {needed} too, or leave out {flag}.")

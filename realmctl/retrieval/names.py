@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, get_args
 
+from realmctl.errors import ConfigError
 from realmctl.registry import Registry
 
 Bm25Tokens = Literal["pieces", "words"]
@@ -50,6 +52,24 @@ HYBRID = "hybrid"
 """The value of `--method` for dense retrieval and BM25, fused."""
 Fusion = Literal["ranks", "scores"]
 """What hybrid search sums up."""
+
+
+def check_options(
+    method: str, stemmer: str | None, compared: Bm25Tokens, weight: float = 1.0, fusion: Fusion = "ranks"
+) -> None:
+    """Raise ConfigError for an option that this method of search does not obey, or that has no such value."""
+    for flag, value, type_ in (("--bm25-tokens", compared, Bm25Tokens), ("--fusion", fusion, Fusion)):
+        if value not in get_args(type_):
+            raise ConfigError(f"{flag} {value}: use one of {', '.join(get_args(type_))}.")
+    if not 0 <= weight < math.inf:
+        raise ConfigError(f"--bm25-weight {weight:g}: use a number of at least 0.")
+    if (given := option_of_bm25(stemmer, compared)) and method == "dense":
+        raise ConfigError(f"{given} is for BM25. Leave it out, or --method hybrid or bm25.")
+    given = f"--bm25-weight {weight:g}" if weight != 1 else f"--fusion {fusion}" if fusion != "ranks" else ""
+    if given and method != HYBRID:
+        raise ConfigError(
+            f"{given} is for --method hybrid, which fuses two rankings. Leave it out, or say --method hybrid."
+        )
 
 
 def search_methods() -> list[str]:

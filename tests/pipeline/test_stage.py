@@ -53,6 +53,21 @@ def test_every_setting_is_part_of_the_recipe_and_no_runtime_option_is():
     assert settings == set().union(*CHANGES) - {"vocabulary"} == set(Plain().origin().settings)
 
 
+class Weighed(Stage):
+    """Text, and perhaps weights."""
+
+    makes = "plain"
+    weight: float = setting("Weight.", default=0.0)
+    batch: int = setting("texts that are weighed together.", default=8, used_with="weight")
+
+
+def test_a_setting_that_says_nothing_is_refused_and_its_help_says_when_it_does():
+    assert roles(Weighed)["batch"].help == "With --weight: texts that are weighed together."
+    assert Weighed(weight=0.5, batch=4).batch == 4 and Weighed(batch=8) == Weighed()
+    with pytest.raises(ConfigError, match="--batch needs --weight"):
+        Weighed(batch=4)
+
+
 def test_a_setting_of_a_later_release_leaves_finished_work_finished(tmp_path):
     """Also where its default is another value: what counts is the value at which the stage does what it did before."""
 

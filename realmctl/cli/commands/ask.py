@@ -11,7 +11,7 @@ from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.errors import ConfigError
-from realmctl.pipeline.fields import MOST
+from realmctl.pipeline.fields import MOST, unused
 from realmctl.pipeline.workspace import default_series
 from realmctl.retrieval.answering.settings import Reading
 
@@ -97,6 +97,9 @@ def ask(
         found = ask_language_model(question, reader_lm, workspace, top, options, blocks=blocks, index=index)
         print_result(found.record(), json, lambda _: str(found))
         return
+    of_reader = {"--reading": reading != "mixed", "--prompt": prompt, "--block-prompt": block_prompt}
+    if flag := next((name for name, given in of_reader.items() if given), None):
+        raise unused(flag, "--reader-lm")
     asked = ask(
         question,
         qa_model or default_series("ask", "--qa-model", "qa-model", workspace / "qa-model"),

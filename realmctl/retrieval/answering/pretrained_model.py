@@ -32,7 +32,7 @@ from realmctl.retrieval.loaded_retriever import LoadedRetriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL, titles_and_bodies
 from realmctl.retrieval.search.candidates import candidates as distinct_candidates
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.text_search import TextSearch, require_texts
+from realmctl.retrieval.search.text_search import TextSearch, require_count, require_texts
 from realmctl.tokens.frame import AROUND_ONE
 
 MASK = "[MASK]"
@@ -201,6 +201,7 @@ class PretrainedModel(TextSearch):
         Raises ConfigError for a sentence that cannot be filled.
         """
         require_texts([sentence])
+        require_count("candidates", candidates)
         if MASK not in sentence or candidates < 2:
             raise ConfigError(
                 f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and at '

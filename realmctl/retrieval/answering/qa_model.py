@@ -27,7 +27,7 @@ from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOpt
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.names import ANSWERERS
 from realmctl.retrieval.search.searcher import Hit, searcher_type
-from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_questions
+from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_count, require_questions
 
 SHOWN_AROUND = 160
 """Characters of a block that are shown on either side of an answer."""
@@ -111,9 +111,12 @@ class Answering(TextSearch, ABC):
             batch_size: questions that are searched and read together.
 
         Raises:
-            ConfigError: a question is empty, or `top` is below 1.
+            ConfigError: a question is empty, or a number is below 1.
         """
         require_questions(questions, "top", top)
+        require_count("batch_size", batch_size)
+        if k is not None:
+            require_count("k", k)
         found: list[AnsweredQuestion] = []
         for batch in batched(questions, batch_size):
             tokens = self.tokens(batch)

@@ -30,15 +30,17 @@ class LmReaderSettings(Settings):
         hub=True,
     )
     block_prompt: str | None = setting(
-        "With --reader-lm: text before what is read with a block, with {title} and {block}. The null document has none. Default: the title, the "
+        "text before what is read with a block, with {title} and {block}. The null document has none. Default: the title, the "
         "block on a new line, and an empty line.",
         default=None,
+        used_with="reader_lm",
     )
     reader_length: int = setting(
-        "With --reader-lm: longest input, in tokens of the language model. A block is cut at its end.",
+        "longest input, in tokens of the language model. A block is cut at its end.",
         default=512,
         at_least=16,
         at_most=131_072,
+        used_with="reader_lm",
     )
 
 
@@ -86,15 +88,17 @@ class EvalSettings(LmReaderSettings):
         "Blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.", default=None, at_least=1
     )
     reading: Reading = setting(
-        "With --reader-lm: mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
+        "mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
         default="mixed",
+        used_with="reader_lm",
     )
     prompt: str | None = setting(
-        "With --reader-lm: text with {question} at the question's place, after the block. Default: as in lm-finetune.",
+        "text with {question} at the question's place, after the block. Default: as in lm-finetune.",
         default=None,
+        used_with="reader_lm",
     )
     answer_length: int = setting(
-        "With --reader-lm: longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512
+        "longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512, used_with="reader_lm"
     )
     hits: int = setting(
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",

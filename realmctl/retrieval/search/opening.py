@@ -11,7 +11,7 @@ from realmctl.log import say
 from realmctl.models.precision import check_precision
 from realmctl.pipeline import Named, choose
 from realmctl.retrieval.blocks import ArtifactLike
-from realmctl.retrieval.names import Bm25Tokens, Fusion
+from realmctl.retrieval.names import Bm25Tokens, Fusion, check_options
 from realmctl.retrieval.search.methods import start_method, uses_index
 from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
@@ -50,7 +50,7 @@ def load_search(
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where it is faster.
 
     Raises:
-        ConfigError: there is no such method.
+        ConfigError: there is no such method, or it does not obey one of the options.
         InputError: there are no blocks, or an artifact is damaged.
         MismatchError: no index belongs to the retriever and the blocks.
         ResourceError: bm25s is needed, and not installed.
@@ -67,6 +67,7 @@ def load_search(
     named = {"index": index, "retriever": retriever}
     if method is None:
         method = "dense" if any(named.values()) or version_numbers(folder / "index") else "bm25"
+    check_options(method, bm25_stemmer, bm25_tokens, bm25_weight, fusion)
     if uses_index(method):
         if retriever is None and index is not None and "retriever" in _opened(index).manifest.parts:
             named["retriever"] = index

@@ -20,8 +20,8 @@ from realmctl.questions.questions import Question
 from realmctl.questions.ranking.judged import judged_alone
 from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import run_lines
-from realmctl.retrieval.names import option_of_bm25
-from realmctl.retrieval.search.methods import searchers_of, start_method
+from realmctl.retrieval.names import HYBRID, check_options
+from realmctl.retrieval.search.methods import RRF_K, searchers_of, start_method
 from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
 from realmctl.retrieval.search.settings import RankSettings
 
@@ -40,9 +40,9 @@ class RankedQuery:
 
 def check_ranking(settings: RankSettings) -> None:
     """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
-    given = option_of_bm25(settings.bm25_stemmer, settings.bm25_tokens)
-    if given and settings.method == "dense":
-        raise ConfigError(f"{given} is for BM25. Leave it out, or --method hybrid or bm25.")
+    check_options(settings.method, settings.bm25_stemmer, settings.bm25_tokens, settings.bm25_weight, settings.fusion)
+    if settings.rrf_k != RRF_K and (settings.method != HYBRID or settings.fusion != "ranks"):
+        raise ConfigError(f"--rrf-k {settings.rrf_k:g} is for --method hybrid --fusion ranks. Leave it out.")
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
     for searcher in searchers_of(settings.method):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Self
 
@@ -89,16 +90,21 @@ def require_questions(questions: Sequence[str], name: str, count: int) -> None:
     require_texts(questions)
     if empty := [number for number, question in enumerate(questions, 1) if not question.strip()]:
         raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Remove it, or write a question.")
-    if not isinstance(count, int) or count < 1:
+    require_count(name, count)
+
+
+def require_count(name: str, count: int) -> None:
+    """Raise ConfigError unless it is a whole number of at least 1, of Python or of numpy."""
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
         raise ConfigError(f"{name} is {count!r}, and must be a whole number of at least 1.")
 
 
 def require_texts(texts: Sequence[str]) -> None:
-    """Raise ConfigError for one string where a list is expected, and for what is not a text."""
+    """Raise ConfigError for what is no list, such as one string or a generator, which can be read once, and for what is not a text."""
     if isinstance(texts, str):
         raise ConfigError(f"A batch is a list of texts, not the one string {texts[:80]!r}. Put it in a list.")
-    if not isinstance(texts, Iterable):
-        raise ConfigError(f"A batch is a list of texts, not {texts!r}.")
+    if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
+        raise ConfigError(f"A batch is a list of texts, not {texts!r}. Make it one: list(texts).")
     for text in texts:
         if not isinstance(text, str):
             raise ConfigError(f"A question or a text is a str, not {str(text)[:80]!r} ({type(text).__name__}).")

@@ -77,11 +77,12 @@ class FinetuneSettings(TrainSettings):
     )
     freeze_retriever: bool = setting("Train only the reader; the retriever does not change.", default=False)
     cloze_share: float | None = setting(
-        "With --spans: share of a step's questions that are cloze questions, which are further examples for a reader"
+        "share of a step's questions that are cloze questions, which are further examples for a reader"
         " with few questions. Default: 0.5.",
         default=None,
         above=0,
         below=1,
+        used_with="spans",
     )
     dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, at_least=1)
     epochs: float = setting("Number of passes over the questions.", default=2.0, above=0, at_most=1e6)

@@ -109,7 +109,7 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         default="span",
     )
     target_length: int = setting(
-        "With --reader-lm: most hidden tokens that are asked for.", default=64, at_least=1, at_most=4096
+        "most hidden tokens that are asked for.", default=64, at_least=1, at_most=4096, used_with="reader_lm"
     )
     reader: Literal["frozen", "trained"] | None = setting(
         "Whether the reader learns. frozen: the retriever alone does. Default: trained; with --reader-lm frozen.",
@@ -176,10 +176,11 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         at_most=1e3,
     )
     ict_batch_size: int = setting(
-        "With --ict-weight: sentences of the inverse cloze task per step.",
+        "sentences of the inverse cloze task per step.",
         default=32,
         at_least=2,
         at_most=LARGEST_BATCH,
+        used_with="ict_weight",
     )
     distill_start: float = setting(
         "With --ict-weight, and in its batch. " + help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3

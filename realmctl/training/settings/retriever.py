@@ -28,10 +28,11 @@ class ContrastSettings(ClozeSettings):
         at_most=4_194_304,
     )
     momentum: float = setting(
-        "With --queue: share of itself that the copy keeps at each step. Contriever has 0.9995.",
+        "share of itself that the copy keeps at each step. Contriever has 0.9995.",
         default=0.9995,
         at_least=0,
         below=1,
+        used_with="queue",
     )
     micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
 

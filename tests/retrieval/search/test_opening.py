@@ -12,7 +12,7 @@ import pytest
 import realmctl
 from realmctl import load_search
 from realmctl.artifacts import open_artifact
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.questions.ranking.trec import read_run
 from stages.rank import Rank
 from tests.fixtures.blocks import make_blocks
@@ -91,3 +91,22 @@ def test_the_newest_blocks_decide_with_which_retriever_they_are_searched(chain: 
     make_index(tmp_path, revised, first)
     assert realmctl.load_search(tmp_path).blocks.artifact.content == revised.content
     assert realmctl.load_search(tmp_path, retriever=second).blocks.artifact.content == chain.blocks.content
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("dense", {"bm25_stemmer": "english"}),
+        ("dense", {"bm25_tokens": "words"}),
+        (None, {"bm25_weight": 0.5}),
+        ("bm25", {"bm25_weight": 0.5}),
+        ("bm25", {"fusion": "scores"}),
+        ("hybrid", {"fusion": "best"}),
+        ("bm25", {"bm25_tokens": "letters"}),
+        ("hybrid", {"bm25_weight": -1}),
+    ],
+)
+def test_an_option_that_the_method_does_not_obey_is_refused(chain: Chain, method, given):
+    flag = "--" + next(iter(given)).replace("_", "-")
+    with pytest.raises(ConfigError, match=flag):
+        realmctl.load_search(chain.folder, method=method, **given)
