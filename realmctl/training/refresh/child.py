@@ -26,6 +26,8 @@ from realmctl.training.refresh.protocol import LOG, RefreshFolder
 RESTARTS = 3
 STALE_SECONDS = 120.0
 """A refresher that has work but makes no progress for this many seconds is started again."""
+LONGEST_LOOK = STALE_SECONDS / 2
+"""Of the seconds between two looks at most so many count. In a longer time the trainer had a long step, or was stopped too."""
 STOP_SECONDS = 2.0
 BACK_OFF = 2.0
 LINES_OF_LOG = 8
@@ -59,7 +61,7 @@ class ChildRefresher:
         self.process: subprocess.Popen[bytes] | None = None
         self.failures, self._not_before = 0, 0.0
         self._progress: tuple[object, ...] | None = None
-        self._progress_at = 0.0
+        self._looked_at = self._still_seconds = 0.0
 
     def watch(self, has_work: bool) -> None:
         """Start the child, or start it again when it has died or makes no progress.
@@ -118,21 +120,22 @@ class ChildRefresher:
                 stderr=log,
                 env=os.environ | threads | {TRAINER: str(os.getpid())},
             )
-        self._progress_at = time.monotonic()
+        self._looked_at, self._still_seconds = time.monotonic(), 0.0
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
 
     def _stands_still(self, has_work: bool) -> bool:
-        beat = self.folder.last_beat()
+        beat, now, before = self.folder.last_beat(), time.monotonic(), self._progress
         if beat.get("token") == self._token:
-            progress = tuple(beat.get(name) for name in PROGRESS)
-            if progress != self._progress:
-                self._progress, self._progress_at = progress, time.monotonic()
-        if not has_work:
-            self._progress_at = time.monotonic()
-        return time.monotonic() - self._progress_at > STALE_SECONDS
+            self._progress = tuple(beat.get(name) for name in PROGRESS)
+        if not has_work or self._progress != before:
+            self._still_seconds = 0.0
+        else:
+            self._still_seconds += min(now - self._looked_at, LONGEST_LOOK)
+        self._looked_at = now
+        return self._still_seconds >= STALE_SECONDS
 
     def _failed(self, what: str, code: int) -> None:
         """Count a failure, and plan the next start. After the last one raise an error with the end of the log."""

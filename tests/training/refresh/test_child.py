@@ -117,9 +117,25 @@ def test_a_refresher_that_beats_without_progress_is_started_again(live, monkeypa
     refresher.watch(True)
     seen = live.last_beat()["count"]
     wait_until(lambda: live.last_beat().get("count") != seen)
-    clock.now += 1.1 * child.STALE_SECONDS
-    refresher.watch(True)
+    for _ in range(2):
+        clock.now += 1.1 * child.STALE_SECONDS
+        refresher.watch(True)
     assert "made no progress for 120 s" in capsys.readouterr().err
+    refresher.stop()
+
+
+@pytest.mark.parametrize("had_work", [False, True], ids=["a step longer than the limit", "both were stopped for hours"])
+def test_a_trainer_that_looks_after_a_long_time_gives_the_refresher_time(live, monkeypatch, clock, had_work):
+    """It does not know how much of the time the refresher had, with this snapshot."""
+    refresher = running(monkeypatch, live, beating(live, "7"))
+    refresher.watch(False)
+    wait_until(live.last_beat)
+    refresher.watch(False)
+    refresher.watch(had_work)
+    first = refresher.process
+    clock.now += 100 * child.STALE_SECONDS
+    refresher.watch(True)
+    assert refresher.process is first and first.poll() is None and refresher.failures == 0
     refresher.stop()
 
 
