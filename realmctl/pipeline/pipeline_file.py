@@ -23,6 +23,7 @@ import difflib
 import json
 import re
 import string
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from graphlib import CycleError, TopologicalSorter
@@ -35,6 +36,7 @@ import yaml
 from realmctl.errors import ConfigError, InputError, as_realmctl_error
 from realmctl.pipeline import Role, Stage, hints, presets, roles
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
+from realmctl.pipeline.plain_yaml import PlainLoader
 from realmctl.pipeline.sources import is_literal
 from realmctl.pipeline.values import typed
 
@@ -125,27 +127,16 @@ class _Key(str):
         return made
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML without duplicate keys, without aliases (a short file can expand to gigabytes), with numbers as text."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not supported; use vars")
-        return super().compose_node(parent, index)
+class _Loader(PlainLoader, types=("bool", "null")):
+    """YAML without duplicate keys, whose keys know their lines."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if double := [str(key) for key in keys if keys.count(key) > 1]:
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {double[0]!r} is given twice")
+        if double := [key for key, count in Counter(map(repr, keys)).items() if count > 1]:
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {double[0]} is given twice")
         values = super().construct_mapping(node, deep)
         lines = {key: each.start_mark.line + 1 for key, (each, _) in zip(keys, node.value, strict=True)}
         return {_Key.of(key, lines[key], key) if isinstance(key, str) else key: value for key, value in values.items()}
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":int", ":float", ":timestamp"))]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _document(file: Path) -> dict[str, Any]:
@@ -154,7 +145,7 @@ def _document(file: Path) -> dict[str, Any]:
             text = stream.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             raise yaml.YAMLError("it is larger than 1 MiB")
-        document = yaml.load(text.decode("utf-8"), _Loader)  # a SafeLoader
+        document = yaml.load(text.decode("utf-8"), _Loader)  # a safe one
         if not isinstance(document, dict):
             raise yaml.YAMLError("it is not a mapping")
     except OSError as error:

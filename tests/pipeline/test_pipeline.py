@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,8 @@ BAD_FILES = {
     "stages: {x: {stage: plain}, y: *x}": "aliases",
     "stages: {x: &x {stage: plain}, y: *x}": "aliases",
     "stages: !!python/object/apply:os.system ['true']": "is not a pipeline",
+    "stages: !!timestamp x": "line 1: tags",
+    "stages: {x: {stage: plain, text: !!bool zz}}": "line 1: tags",
     "stages: {? [a] : b}": "is not a pipeline",
     "[" * 5000: "is not a pipeline",
     "stages: '" + "x" * 2**20 + "'": "1 MiB",
@@ -135,6 +138,16 @@ def test_a_file_that_is_no_pipeline_is_refused(text, message):
     with pytest.raises(InputError, match=message) as error:
         parsed(text)
     assert str(error.value).startswith("p.yaml") and "\n" not in str(error.value)
+
+
+def test_the_time_that_a_file_takes_grows_with_its_keys_and_not_with_their_square():
+    def seconds(keys: int) -> float:
+        text, start = "stages:\n" + "".join(f"  k{key}: 1\n" for key in range(keys)), time.process_time()
+        with pytest.raises(ConfigError):
+            parsed(text)
+        return time.process_time() - start
+
+    assert seconds(16_000) < 16 * seconds(2_000)
 
 
 def test_a_file_that_cannot_be_read():

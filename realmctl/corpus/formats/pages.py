@@ -20,6 +20,7 @@ from realmctl.corpus.document import Document, Dropped, Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import require_package
 from realmctl.inputs import streams
+from realmctl.pipeline.plain_yaml import PlainLoader
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 BLOCKS = frozenset(
@@ -128,14 +129,8 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
     yield document_of_html(file, _without_lonely_tags(rendered), title, is_marked=True)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(PlainLoader, types=("null",)):
     """YAML whose values are texts as they stand, such as 1.10, 12:30, 2024-05-01 and yes, or null."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _without_front_matter(text: str) -> tuple[str, str]:

@@ -247,6 +247,11 @@ def test_front_matter_names_the_title(tmp_path, front, title, end):
     assert lines_of(tmp_path, "a.md", text) == (title, ["Text."] if title == "Head" else ["Head", "Text."])
 
 
+@pytest.mark.parametrize("title", ["!!bool zz", "!!int ''", "!!float ''"])
+def test_a_tag_in_front_matter_that_its_text_does_not_fit_is_no_error(tmp_path, title):
+    assert lines_of(tmp_path, "a.md", f"---\ntitle: {title}\n---\nText.\n") == (title, ["Text."])
+
+
 def test_front_matter_of_toml_and_text_between_rules(tmp_path):
     for written, title in (("1.10", "1.10"), ("2024-05-01", "2024-05-01")):
         assert lines_of(tmp_path, "a.md", f"+++\ntitle = {written}\n+++\nText.\n") == (title, ["Text."])

@@ -174,6 +174,18 @@ def test_special_files_are_refused(tmp_path):
         assert code and not problem, problem
 
 
+MERGES = "\n".join(f"a{n}: &a{n} {{!!merge <<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 20))
+
+
+@pytest.mark.parametrize("front", [f"a0: &a0 {{x: 1}}\n{MERGES}", "title: !!bool zz"], ids=["10^19 entries", "a tag"])
+def test_hostile_front_matter_of_one_page_ends_no_run(tmp_path, front):
+    pytest.importorskip("selectolax")
+    pytest.importorskip("markdown_it")
+    (tmp_path / "a.md").write_text(f"---\n{front}\n---\nAda was born in June 1815. She met Charles.\n")
+    chunk = ["chunk", str(tmp_path / "a.md"), "--tokenizer", "train:200", "--workers", "1"]
+    assert outcome([*chunk, "--out", str(tmp_path / "out")], tmp_path / "told") == (0, "")
+
+
 @pytest.fixture(autouse=True)
 def loaded() -> None:
     """Import what the commands need before the fork, so that its memory is not counted."""
