@@ -9,7 +9,8 @@ import importlib.util
 import os
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-DEVICE_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EREMOTEIO)
+DEVICE_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EREMOTEIO, errno.ESTALE, errno.ENOTCONN)
+"""ESTALE and ENOTCONN come from network file systems: of NFS whose server has another file there, and of FUSE whose program has ended."""
 NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS)
 NO_SUCH_PLACE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 NAME_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
@@ -237,7 +238,9 @@ def _of_system(error: OSError, where: str) -> RealmctlError | None:
     if error.errno in NO_MEMORY_OR_PROCESSES:
         return ResourceError(f"{what}. {FEWER_PROCESSES}")
     if error.errno in DEVICE_FAILED:
-        return ResourceError(f"{what}. The disk failed. Check it (dmesg), then run the same command again.")
+        return ResourceError(
+            f"{what}. The disk or its network failed. Check it (dmesg, mount), then run the same command again."
+        )
     if error.errno in NO_ACCESS:
         return AccessError(f"{what}. Use another user or another place, or change the permissions.")
     if error.errno in NO_SUCH_PLACE:

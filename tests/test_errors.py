@@ -32,7 +32,10 @@ def test_codes_never_change():
     assert found == CODES
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.EIO])
+@pytest.mark.parametrize(
+    "number",
+    [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.EIO, errno.ESTALE, errno.ENOTCONN],
+)
 def test_want_of_something_is_a_resource_error(number):
     known = as_realmctl_error(OSError(number, "why", "/some/where"))
     assert isinstance(known, ResourceError) and str(known).startswith("/some/where: why. ")

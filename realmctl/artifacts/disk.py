@@ -26,6 +26,8 @@ WRITING_SUFFIX = ".writing"
 """Ending of the temporary name under which `write_file` writes."""
 QUARANTINE = "quarantine"
 """Name of the folder to which damaged files are moved. They are reported, and never deleted silently."""
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of flock on a file system that has no locks, such as a Lustre or an NFS that was mounted without them."""
 TYPES = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -156,10 +158,13 @@ def _raw_file(path: Path) -> io.RawIOBase:
 
 
 def sync(path: Path) -> None:
-    """Flush a file or folder to the disk (fsync)."""
+    """Flush a file or folder to the disk (fsync). A file system that cannot flush a folder says EINVAL, and then nothing can be done."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise
     finally:
         os.close(handle)
 

@@ -6,7 +6,6 @@ The lock is a kernel lock (flock) on the file `.lock`, so that the kernel frees 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
@@ -27,6 +26,7 @@ from realmctl.artifacts.artifact import (
     version_numbers,
 )
 from realmctl.artifacts.disk import (
+    NO_LOCKS,
     OUTPUT_OPTIONS,
     make_folders,
     read_small,
@@ -226,7 +226,7 @@ def _lock(handle: int, series: Path) -> None:
             f"{series} is being written by another run (process {holder}). Wait for it, or write elsewhere ({OUTPUT_OPTIONS})."
         ) from None
     except OSError as error:
-        if error.errno == errno.EIO:
+        if error.errno not in NO_LOCKS:
             raise
         warn(f"{series} cannot be locked ({error.strerror}): start no second run on it")
 

@@ -1,7 +1,8 @@
 """Temporary folders that are removed even after a kill: the next one that is made removes those of dead processes.
 
 Each folder `realmctl-XXXXXXXX` has a lock file `realmctl-XXXXXXXX.lock` beside it. Its process holds a kernel lock (flock) on
-that file, which the kernel frees when the process dies.
+that file, which the kernel frees when the process dies. Where a file system has no locks, nobody knows whether a process is
+dead, and what a killed process left stays.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from realmctl.artifacts.disk import NO_LOCKS
 
 PREFIX = "realmctl-"
 LOCK_NAME = re.compile(rf"(\.?{PREFIX}[0-9a-f]{{16}})\.lock")
@@ -60,7 +63,7 @@ def _new(base: Path, prefix: str) -> tuple[int, Path]:
         lock = _lock_of(folder)
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
-            if _is_locked_here(handle, lock):
+            if _is_locked_here(handle, lock, without_locks=True):
                 folder.mkdir(mode=0o700)
                 return handle, folder
         except BaseException:
@@ -70,13 +73,17 @@ def _new(base: Path, prefix: str) -> tuple[int, Path]:
         os.close(handle)
 
 
-def _is_locked_here(handle: int, lock: Path) -> bool:
-    """Lock the file. Return whether that succeeded and the file still has its name."""
+def _is_locked_here(handle: int, lock: Path, without_locks: bool = False) -> bool:
+    """Lock the file. Return whether that succeeded and the file still has its name; `without_locks` where there are no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(handle), lock.lstat())
     except (BlockingIOError, FileNotFoundError):
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return without_locks
 
 
 def _remove(folder: Path) -> None:

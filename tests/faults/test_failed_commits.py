@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from realmctl.artifacts import disk, open_artifact, series, verify, version_numb
 from realmctl.artifacts.arrays import ArrayAppender
 from realmctl.artifacts.disk import copy_file
 from realmctl.artifacts.records import RecordWriter
+from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.index import hnsw
 from realmctl.index.build import build
@@ -294,10 +296,11 @@ def test_a_device_that_fails_while_reading_is_a_resource_error(tmp_path, monkeyp
 
     monkeypatch.setattr("realmctl.artifacts.manifest.read_small", fails)
     code, _, error = small("verify", made.path)
-    assert code == 5 and "manifest.json: Input/output error. The disk failed" in error
+    assert code == 5 and "manifest.json: Input/output error. The disk" in error
 
 
-def test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damaged(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOTCONN])
+def test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damaged(tmp_path, monkeypatch, number):
     """An unfinished run would be set aside, and a number would be given twice."""
     out = tmp_path / "steps"
     with pytest.raises(RuntimeError):
@@ -307,7 +310,7 @@ def test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damag
 
     class Failing(io.BytesIO):
         def read(self, size=-1):
-            raise broken()
+            raise broken(number)
 
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / ".last").write_text("7\n")
@@ -315,9 +318,57 @@ def test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damag
         monkeypatch.setattr(
             disk, "open_regular", lambda path, name=name: Failing() if path.name == name else plain(path)
         )
-        with pytest.raises(ResourceError, match="Input/output error"):
+        with pytest.raises(ResourceError, match=os.strerror(number)):
             stage.make(where)
     assert sorted(path.relative_to(out) for path in out.rglob("*")) == before
     monkeypatch.setattr(disk, "open_regular", plain)
     assert Steps().make(out).metrics["taken"] == 2
     assert Plain().make(tmp_path / "plain").path.name == "v8"
+
+
+def flush_as(monkeypatch, number: int, of_folders: bool) -> None:
+    """Have fsync fail for folders, or for files."""
+    plain = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode) == of_folders:
+            raise broken(number)
+        plain(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_a_file_system_that_cannot_flush_folders_can_be_written_to(tmp_path, monkeypatch):
+    """As some of FUSE: EINVAL says that there is nothing to flush. Any other error, and any of a file, is a failed write."""
+    for number, of_folders in ((errno.EIO, True), (errno.EINVAL, False)):
+        with monkeypatch.context() as patch, pytest.raises(ResourceError if of_folders else OSError):
+            flush_as(patch, number, of_folders)
+            Plain().make(tmp_path / "plain")
+        assert version_numbers(tmp_path / "plain") == []
+    flush_as(monkeypatch, errno.EINVAL, of_folders=True)
+    assert verify(Plain().make(tmp_path / "plain")) > 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told_and_can_be_written_to(tmp_path, monkeypatch, capsys, number):
+    def flock(handle: int, how: int) -> None:
+        raise broken(number)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    made = Plain().make(tmp_path / "plain")
+    assert verify(made) > 0 and "start no second run" in capsys.readouterr().err
+    for base in (None, tmp_path):
+        with temporary_folder(base) as folder, temporary_folder(base) as other:
+            assert folder.is_dir() and other.is_dir()
+        assert not folder.exists() and not other.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOMEM])
+def test_a_lock_that_cannot_be_had_is_no_reason_to_go_without(tmp_path, monkeypatch, number):
+    def flock(handle: int, how: int) -> None:
+        raise broken(number)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(ResourceError):
+        Plain().make(tmp_path / "plain")
+    assert version_numbers(tmp_path / "plain") == []
