@@ -377,6 +377,38 @@ FOUND = [
         "A second user of a group could not lock the series of the first one.",
         F + "test_second_user.py::test_a_group_shares_a_workspace",
     ),
+    (
+        "A refresher was killed that had just got its work, or had been stopped together with its trainer.",
+        T + "refresh/test_child.py::test_a_trainer_that_looks_after_a_long_time_gives_the_refresher_time",
+    ),
+    (
+        "The front matter of one page of Markdown took all memory, or ended `chunk` with a traceback.",
+        H + "test_hostile_files.py::test_hostile_front_matter_of_one_page_ends_no_run",
+    ),
+    (
+        "The time that a pipeline file took grew with the square of its keys: minutes for 400 KB.",
+        "tests/pipeline/test_pipeline.py::test_the_time_that_a_file_takes_grows_with_its_keys_and_not_with_their_square",
+    ),
+    (
+        "A network file system that failed (ESTALE, ENOTCONN) was taken for damage: an unfinished run was set aside.",
+        F + "test_failed_commits.py::test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damaged",
+    ),
+    (
+        "Nothing could be written to a file system that cannot flush folders.",
+        F + "test_failed_commits.py::test_a_file_system_that_cannot_flush_folders_can_be_written_to",
+    ),
+    (
+        "On a file system without locks every export and every edit failed.",
+        F + "test_failed_commits.py::test_a_file_system_without_locks_is_told_and_can_be_written_to",
+    ),
+    (
+        "A run went on without a lock when the lock could not be had for lack of memory or a failing device.",
+        F + "test_failed_commits.py::test_a_lock_that_cannot_be_had_is_no_reason_to_go_without",
+    ),
+    (
+        "A server stopped looking for newer versions for good after one look that failed.",
+        "tests/serve/test_service.py::test_a_look_that_fails_is_made_again_unless_something_is_damaged",
+    ),
 ]
 REGRESSIONS = """
 ## Faults that were found

@@ -316,6 +316,7 @@ def open_models(
     embeddings: Path,
     indexes: Path,
     retriever: Path | None = None,
+    later: tuple[Path, ...] = (),
 ) -> tuple[Models, Versions]:
     """Open the models over the newest version of the blocks that has an index.
 
@@ -326,20 +327,21 @@ def open_models(
         blocks: a version of the blocks, or their series.
         embeddings, indexes: the series of embeddings and of indexes, to which edits write.
         retriever: where there is neither a qa-model nor a pre-trained model, the retriever that searches; without one BM25 does.
+        later: series that are not there, and that another start would take if they were.
 
     Raises:
         InputError: something is missing or damaged.
         MismatchError: the models, the blocks and the index do not belong together.
     """
     if qa_model is None and model is None:
-        return _open_search(closed_book, blocks, embeddings, indexes, retriever)
+        return _open_search(closed_book, blocks, embeddings, indexes, retriever, later)
     found = Versions(
         blocks=blocks,
         embeddings=embeddings,
         indexes=indexes,
         qa_model=qa_model,
         model=model,
-        trained=_series(qa_model, model, closed_book),
+        trained=(*_series(qa_model, model, closed_book), *later),
     )
     version, asked, filled = found.fitting()
     versions, opener = replace(found, qa_model=asked, model=filled), open_once()
@@ -363,7 +365,12 @@ def open_models(
 
 
 def _open_search(
-    closed_book: Path | None, blocks: Path, embeddings: Path, indexes: Path, retriever: Path | None
+    closed_book: Path | None,
+    blocks: Path,
+    embeddings: Path,
+    indexes: Path,
+    retriever: Path | None,
+    later: tuple[Path, ...],
 ) -> tuple[Models, Versions]:
     if closed_book is not None:
         raise ConfigError("--closed-book shows answers beside those of a qa-model. Name one with --qa-model.")
@@ -384,7 +391,7 @@ def _open_search(
         indexes=indexes,
         qa_model=None,
         model=made_by,
-        trained=_series(retriever),
+        trained=(*_series(retriever), *later),
     )
     return Models.of(ServedVersion(of_blocks, index), None, None, None, Searches(searcher)), versions
 

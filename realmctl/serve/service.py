@@ -12,7 +12,15 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from realmctl.errors import ConfigError, InputError, LockedError, RealmctlError
+from realmctl.errors import (
+    AccessError,
+    ConfigError,
+    InputError,
+    LockedError,
+    RealmctlError,
+    ResourceError,
+    at_the_end,
+)
 from realmctl.log import say, warn
 from realmctl.serve.latency import Latencies
 from realmctl.serve.messages import (
@@ -56,7 +64,7 @@ class Service:
         self.latencies, self._worker = Latencies(), Worker(most_waiting)
         self._editing, self._changing, self._start = threading.Lock(), threading.Lock(), time.monotonic()
         self._stopped, self._held = threading.Event(), versions.held()
-        self._models_at_start, self._told = versions.models_now(), list[str]()
+        self._models_at_start, self._told = versions.models_now(), set[str]()
 
     def ask(self, asked: Ask) -> Future[AskReply]:
         """Queue a question. Raises QueueFull."""
@@ -124,11 +132,16 @@ class Service:
     def follow(self) -> bool:
         """Serve the newest blocks and index that fit the models, if another run has made them. Return whether it did.
 
-        Meanwhile the former version is served. An edit in progress is not disturbed.
+        Meanwhile the former version is served. An edit in progress is not disturbed. What is damaged is not looked at again before
+        something changes; where memory, handles or access are missing, the next look tries again.
         """
-        if (held := self.versions.held()) == self._held or not self._changing.acquire(blocking=False):
+        if not self._changing.acquire(blocking=False):
             return False
+        before = self._held
         try:
+            held = self.versions.held()
+            if held == before:
+                return False
             self._held = held
             version = self.versions.newest()
             if version.same_as(self.models.version):
@@ -136,8 +149,12 @@ class Service:
             self.models = self.models.over(version)
             say(f"serving {' with '.join(str(one) for one in (version.blocks, version.index) if one)} now")
             return True
-        except RealmctlError as error:
-            warn(f"{self.models.version.blocks} is still served: {error}")
+        except Exception as error:
+            if (known := at_the_end(error)) is None:
+                raise
+            if isinstance(known, (ResourceError, AccessError)):
+                self._held = before
+            self._tell_once(warn, f"{self.models.version.blocks} is still served: {known}")
             return False
         finally:
             self._changing.release()
@@ -145,16 +162,23 @@ class Service:
     def newer_models(self) -> list[str]:
         """Return the models that other runs have made since the start, such as `qa-model v3`. They are served after a restart.
 
-        Each is told once in the log.
+        Each is told once in the log, and so is why a series cannot be looked at.
         """
-        now = self.versions.models_now()
+        try:
+            now = self.versions.models_now()
+        except (RealmctlError, OSError) as error:
+            self._tell_once(warn, f"it is not known whether there are newer models: {at_the_end(error) or error}")
+            return []
         newer = [series for series, version in now.items() if version != self._models_at_start.get(series)]
         names = [f"{Path(series).name} {now[series]}" for series in newer]
         for name in names:
-            if name not in self._told:
-                self._told.append(name)
-                say(f"{name} is newer than what is served. Stop and start `realmctl serve` to serve it.")
+            self._tell_once(say, f"{name} is newer than what is served. Stop and start `realmctl serve` to serve it.")
         return names
+
+    def _tell_once(self, tell: Callable[[str], None], message: str) -> None:
+        if message not in self._told:
+            self._told.add(message)
+            tell(message)
 
     def follow_always(self, seconds: float = SECONDS_BETWEEN_LOOKS) -> None:
         """Look for newer versions again and again, in a thread of its own, until `stop`."""

@@ -73,7 +73,7 @@ class Versions:
     embeddings, indexes: the series of embeddings and of indexes.
     qa_model, model: the models, as paths or opened; None if there is none. `model` may be a retriever alone; it embeds edited
         blocks.
-    trained: the models that were named as series. A newer version is told, and served after a restart.
+    trained: the models that were named as series, and series that are not there yet. A newer version is told, and served after a restart.
     """
 
     blocks: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import threading
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import LockedError, ResourceError
-from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText
+from realmctl.errors import AccessError, InputError, LockedError, ResourceError
+from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText, Search
 from realmctl.serve.models import Models
 from realmctl.serve.service import UnknownBlock
 from realmctl.serve.versions import Versions
@@ -18,6 +19,7 @@ from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.revise import Revise
 from tests.fixtures.chain import make_index
+from tests.fixtures.retriever import FixtureRetriever
 from tests.serve.conftest import QUESTION, series
 
 PATIENCE = 30
@@ -137,6 +139,62 @@ def test_a_newer_model_is_told_and_needs_a_restart(service, workspace, capsys):
     before = service.models
     assert service.newer_models() == service.status().newer_models == ["qa-model v2"] and service.models is before
     assert capsys.readouterr().err.count("qa-model v2 is newer") == 1
+
+
+def test_an_index_of_another_encoder_and_a_first_model_are_told_too(open_service, workspace, tmp_path, capsys):
+    """As `index-docs --encoder OTHER` makes it beside a server, and a first `finetune`."""
+    qa_model = (workspace / "qa-model").rename(tmp_path / "qa-model")
+    searching = {"qa_model": None, "model": None, "later": (workspace / "qa-model",)}
+    dense = open_service(**searching, retriever=workspace / "retriever")
+    words = open_service(**{**searching, "later": (workspace / "other",)})
+    assert dense.newer_models() == words.newer_models() == []
+    blocks = open_artifact(workspace / "blocks")
+    make_index(workspace, blocks, FixtureRetriever(blocks=blocks, seed=9).make(workspace / "retriever"))
+    make_index(workspace / "other", blocks, FixtureRetriever(blocks=blocks, seed=9).make(workspace / "retriever"))
+    shutil.copytree(workspace / "index", workspace / "other", dirs_exist_ok=True)
+    qa_model.rename(workspace / "qa-model")
+    dense.follow()
+    assert dense.newer_models() == ["retriever v2", "qa-model v1"] and words.newer_models() == ["other v2"]
+    assert dense.status().newer_models and dense.search(Search(query=QUESTION)).result(PATIENCE).hits
+    assert "retriever v2 is newer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["blocks", "index", "qa-model"])
+def test_a_pin_whose_version_is_gone_is_told_once_and_followed_when_it_is_mended(service, workspace, kind, capsys):
+    (workspace / kind / ".pinned").write_text("v9\n")
+    for _ in range(3):
+        assert not service.follow() and service.newer_models() == service.status().newer_models == []
+    assert capsys.readouterr().err.count("v9") == 1
+    (workspace / kind / ".pinned").unlink()
+    edits = workspace / "edits.jsonl"
+    edits.write_text('{"op": "remove", "id": "d7"}')
+    blocks = Revise(blocks=workspace / "blocks", edits=edits, workers=1).make(workspace / "blocks")
+    make_index(workspace, blocks, open_artifact(workspace / "model").part("retriever"))
+    assert service.follow() and "d7-0" not in service.models.row_of
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (ResourceError("no memory"), True),
+        (AccessError("no access"), True),
+        (OSError(errno.EMFILE, "too many open files"), True),
+        (OSError(errno.ESTALE, "stale file handle"), True),
+        (InputError("damaged"), False),
+    ],
+    ids=["memory", "access", "handles", "network file system", "damage"],
+)
+@pytest.mark.parametrize("what", ["held", "newest"])
+def test_a_look_that_fails_is_made_again_unless_something_is_damaged(service, monkeypatch, capsys, error, again, what):
+    def fails(self):
+        raise error
+
+    service.versions.edit(service.models.version, [{"op": "remove", "id": "d7"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(Versions, what, fails)
+        assert not service.follow()
+    assert "is still served" in capsys.readouterr().err
+    assert service.follow() == (again or what == "held") and not service.status().editing
 
 
 def test_blocks_that_have_no_index_yet_are_newer_all_the_same(service, workspace):

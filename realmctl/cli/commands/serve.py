@@ -81,19 +81,27 @@ def serve(
         require_package("mcp", "mcp", "realmctl serve --mcp")
     from realmctl.serve.web.server import Serving
 
+    models = {"qa-model": qa_model, "model": model}
+    models = {kind: given or _if_made(workspace / kind) for kind, given in models.items()}
+    searching = retriever or (_if_made(workspace / "retriever") if _if_made(workspace / "index") else None)
+    later = [workspace / kind for kind, path in models.items() if path is None]
+    if len(later) == len(models) and searching is None:
+        later.append(workspace / "index")
+
     def announce(address: str) -> None:
         if json:
             print_result({"address": address}, json, str)
             sys.stdout.flush()
 
     Serving(
-        qa_model=qa_model or _if_made(workspace / "qa-model"),
-        model=model or _if_made(workspace / "model"),
+        qa_model=models["qa-model"],
+        model=models["model"],
         closed_book=closed_book,
-        retriever=retriever or (_if_made(workspace / "retriever") if _if_made(workspace / "index") else None),
+        retriever=searching,
         blocks=blocks or workspace / "blocks",
         embeddings=workspace / "embeddings",
         indexes=workspace / "index",
+        later=tuple(later),
         host=host,
         port=port,
         names=tuple(name or ()),

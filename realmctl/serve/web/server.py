@@ -33,6 +33,7 @@ class Serving:
 
     qa_model, model, closed_book, blocks, retriever: see `open_models`.
     embeddings, indexes: the series that edits write to.
+    later: see `open_models`.
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
     mcp: offer the tools for agents at /mcp (http), or nothing but them on standard input and output (stdio).
@@ -46,6 +47,7 @@ class Serving:
     blocks: Path
     embeddings: Path
     indexes: Path
+    later: tuple[Path, ...] = ()
     host: str
     port: int
     names: tuple[str, ...]
@@ -128,7 +130,14 @@ class Serving:
 
     def _service(self) -> Service:
         models, versions = open_models(
-            self.qa_model, self.model, self.closed_book, self.blocks, self.embeddings, self.indexes, self.retriever
+            self.qa_model,
+            self.model,
+            self.closed_book,
+            self.blocks,
+            self.embeddings,
+            self.indexes,
+            self.retriever,
+            self.later,
         )
         if self.allow_edits:
             versions.check_edits(models.version)
