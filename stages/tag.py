@@ -25,9 +25,7 @@ class Tag(TagSettings, Stage):
 
     makes = "spans"
     headline = ("spans_per_block", "spans", "tagger")
-    version = (
-        4  # 2: degrees such as 18°S are not names; 3: auto decides by document. 4: mentions in scripts without blanks
-    )
+    version = 5  # 2: degrees such as 18°S are not names; 3: auto decides by document. 4: mentions in scripts without blanks. 5: Georgian
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
     workers: int = runtime(

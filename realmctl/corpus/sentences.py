@@ -18,6 +18,7 @@ from realmctl.corpus.abbreviations import abbreviations
 from realmctl.corpus.document import CharacterRange
 from realmctl.corpus.languages import plain_language
 from realmctl.errors import ConfigError, InputError, require_package
+from realmctl.tokens.scripts import is_small
 
 Splitter = Callable[[str], list[CharacterRange]]
 PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
@@ -69,6 +70,8 @@ STARTERS = _words(
     """
 )
 CLOSING_BRACKETS = ")]"
+ELIDED = re.compile(r"\w['’]\w")
+"""A letter behind an apostrophe, as in can't. It is no abbreviation."""
 WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
 
 
@@ -108,8 +111,8 @@ class SentenceWords:
 
     @cached_property
     def longest(self) -> int:
-        """The number of letters of the longest abbreviation."""
-        return max(map(len, self.abbreviations), default=0)
+        """The number of letters of the longest abbreviation, 1 for an initial."""
+        return max(map(len, self.abbreviations), default=1)
 
 
 ENGLISH = SentenceWords()
@@ -160,12 +163,14 @@ def _ends(text: str, start: int, place: int, stop: int, words: SentenceWords) ->
     if following in CLOSING_BRACKETS:
         return False
     if text[place] != ".":
-        return not following.islower()
-    if following.islower() or following in ",;:-–—":
+        return not is_small(following)
+    if is_small(following) or following in ",;:-–—":
         return False
     tail = text[max(0, place - words.longest - 1) : place]
     if len(tail) > words.longest and tail.isalpha():
         return True  # too many letters for an abbreviation
+    if text[place - 1].islower() and ELIDED.fullmatch(text, max(0, place - 3), place):
+        return True
     word = WORD_BORDER.split(text[max(0, place - 24) : place].rpartition(" ")[2])[-1]
     return _period_ends(word, text[stop : stop + 24], words)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import regex
 
 from realmctl.spans.dates import is_date
+from realmctl.tokens.scripts import is_small
 
 _CAPITALISED = (
     r"(?:(?:\p{Lu}\.)+(?=\s?\p{L}|\W|$)|(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Jr|Sr)\.(?=\s\p{Lu})"
@@ -64,7 +65,7 @@ class DocumentCasing:
         for sentence in sentences:
             for match in _WORD.finditer(sentence):
                 word = match[0]
-                if word[0].islower():
+                if is_small(word[0]):
                     self._lower.add(word)
                 elif not starts_sentence(sentence, match.start()):
                     self._names.add(word)
@@ -90,7 +91,7 @@ def looks_like_name(surface: str, sentence: str, at: int, casing: DocumentCasing
     if not words or len(surface) < 2 or is_date(surface, casing.language) or _DEGREES.fullmatch(surface):
         return False
     first, others = words[0], words[1:]
-    if first[0].islower():
+    if is_small(first[0]):
         return not first.islower() or _AFTER_PARTICLES.fullmatch(surface) is not None
     if not first.istitle() or any(word[0].isupper() for word in others):
         return True

@@ -1,4 +1,4 @@
-"""Scripts whose words are not told apart by blanks. Patterns as sets of characters, for `re` and `regex` alike."""
+"""Scripts whose words are not told apart by blanks, as sets of characters for `re` and `regex` alike, and letters without capitals."""
 
 from __future__ import annotations
 
@@ -12,3 +12,11 @@ WITHOUT_BLANKS = (
 JOINED = "\u1100-\u11ff\uac00-\ud7af" + WITHOUT_BLANKS
 """The same and Hangul, whose words carry their particles: 서울은 is 서울 with a particle. Hangul in NFD too."""
 JOINED_LETTER = re.compile(f"[{JOINED}]")
+
+
+def is_small(letter: str) -> bool:
+    """Return whether a letter is a small one where its script would write a capital at the beginning of a sentence or of a name.
+
+    Georgian letters are small ones to Unicode, which has capitals of them for words in capitals alone.
+    """
+    return letter.islower() and letter.title() != letter

@@ -124,7 +124,10 @@ def test_no_sentence_starts_with_a_closing_bracket(text):
         ("ar", "هل جاء؟| نعم.| ذهب إلى البيت."),
         ("he", "הוא נולד בתל אביב.| היא גרה בירושלים."),
         ("hi", "यह भारत है।| दिल्ली राजधानी है।"),
-        ("sw", "Yeye ni mwalimu.| Anaishi Dar."),
+        ("de", "So geht's.| Dann kam z. B. er."),
+        ("und", "Ng'o.| K. Nyerere can't.| Then he can’t."),
+        ("sw", "Yeye ni mwalimu J. K. Nyerere.| Anaishi Dar."),
+        ("ka", "თბილისი დედაქალაქია.| ქალაქი 1990 წ. გაიზარდა!| სად არის?| აქ."),
     ],
 )  # fmt: skip
 def test_boundaries_by_language(language, marked):

@@ -17,6 +17,7 @@ from realmctl.corpus.wiki.template_rules import (
     nothing,
 )
 from realmctl.corpus.wiki.template_rules_by_language import RULES_BY_LANGUAGE, RULES_BY_PATTERN
+from realmctl.tokens.scripts import is_small
 
 MAX_NAME_CHARS = 255
 """Longest title in MediaWiki, so what is longer is no name of a template."""
@@ -84,4 +85,4 @@ def _words_of_unknown(rest: str, text: str, start: int, end: int) -> str:
     words = " ".join(argument for argument in args if not SETTING.fullmatch(argument))
     last_word = before.rpartition(" ")[2].lstrip(LEAD)
     beside = (last_word[:1], last_word[-1:], after[:1], words.lstrip(LEAD)[:1])
-    return words if any(letter.isalnum() and not letter.islower() for letter in beside) else ""
+    return words if any(letter.isalnum() and not is_small(letter) for letter in beside) else ""
