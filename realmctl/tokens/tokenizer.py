@@ -7,8 +7,9 @@ cache. The project calls the tokens of every tokenizer wordpieces.
 Corpus text contains no special tokens: a literal "[SEP]" or "</s>" in it is ordinary text. Tokens that were added to a
 vocabulary and are not special are tokens.
 
-A byte-level tokenizer gives a word at the beginning of a text other ids than the same word after a blank. Texts are encoded
-here as after a blank, so that they can be put together; `at_start` gives the ids at the beginning of an input.
+Some tokenizers give a word at the beginning of a text other ids than the same word after a blank: byte-level ones, and those of
+SentencePiece that put no blank before a text, such as Gemma's. Texts are encoded here as after a blank, so that they can be put
+together; `at_start` gives the ids at the beginning of an input.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,12 @@ from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, PlacedWords
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
 KINDS = (models.WordPiece, models.BPE, models.Unigram)
 BYTE_LEVEL = "ByteLevel"
-BLANK = "\u2581"
-"""How Unigram tokenizers write the blank before a word."""
+BLANK, BYTE_BLANK = "\u2581", "\u0120"
+"""How SentencePiece and byte-level BPE write the blank before a word."""
+BYTE = re.compile("<0x([0-9A-F]{2})>")
+"""A piece of SentencePiece that is a byte of a character without a piece of its own."""
+LONGEST_START = 32
+"""Most wordpieces of a first word that is remembered. In a script without blanks a whole text is one."""
 SCRIPTS_WITHOUT_BLANKS = re.compile(f"[{WITHOUT_BLANKS}]")
 
 
@@ -50,7 +55,7 @@ class Tokenizer:
     Args:
         tokenizer: a tokenizer of WordPiece, BPE or Unigram. It is changed: it no longer cuts or pads.
         where: what errors call it.
-        names: its special tokens [PAD], [UNK], [CLS], [SEP], [MASK] by their own names.
+        names: its special tokens [PAD], [UNK], [CLS], [SEP], [MASK] by their own names. Those of the frame go before.
 
     Attributes:
         frame: the special tokens around the texts of an input.
@@ -71,13 +76,14 @@ class Tokenizer:
         tokenizer.no_padding()
         self.tokenizer = tokenizer
         self.vocabulary: dict[str, int] = vocabulary
-        self.names = tuple(names)
-        self.pad, self.unk, self.cls, self.sep, self.mask = (vocabulary[token] for token in names)
         setup = json.loads(tokenizer.to_str())
         added = setup.pop("added_tokens")
-        special = [token["id"] for token in added if token["special"]]
+        self.pad, self.unk, cls, sep, self.mask = (vocabulary[token] for token in names)
+        special = {cls, sep, *(token["id"] for token in added if token["special"])}
+        self.frame = self._frame(where, names, special)
+        self.cls, self.sep = self.frame.before, self.frame.after
+        self.names = (*names[:2], tokenizer.id_to_token(self.cls), tokenizer.id_to_token(self.sep), names[4])
         self.specials = list(dict.fromkeys([self.pad, self.unk, self.cls, self.sep, self.mask, *sorted(special)]))
-        self.frame = self._frame(where)
         self.rows = max(vocabulary.values()) + 1
         self.dtype = np.dtype(np.uint16 if self.rows <= 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
@@ -92,10 +98,11 @@ class Tokenizer:
         self._cache = PackedWords(self._plain, GreedyRule(setup, self.dtype), self.dtype) if self._bert else None
         self._placed = PlacedWords(self._plain) if self._bert else None
         self._after_blank = self._ids_of("a") != self._ids_of(" a")
-        if self._after_blank and not self._byte_level:
+        self._blank = BYTE_BLANK if self._byte_level else BLANK
+        if self._after_blank and not str(tokenizer.id_to_token(self._ids_of(" a")[0])).startswith(self._blank):
             raise InputError(
-                f"{where}: it gives a word at the beginning of a text other tokens than after a blank, and only byte-level BPE may. Use "
-                "another tokenizer."
+                f"{where}: it gives a word at the beginning of a text other tokens than after a blank, and does not write the blank into "
+                "them as byte-level BPE and SentencePiece do. Use another tokenizer."
             )
         self._starts: dict[tuple[int, ...], tuple[int, ...]] = {}
 
@@ -116,14 +123,15 @@ class Tokenizer:
             )
         return cls(tokenizer, str(folder), names)
 
-    def _frame(self, where: str) -> Frame:
+    def _frame(self, where: str, names: Sequence[str], special: Collection[int]) -> Frame:
+        """Return the frame that the tokenizer puts around texts, whatever its folder calls the first token and the last."""
         framed = self.tokenizer.post_processor is not None
-        if not framed and self.names[2:4] == SPECIALS[2:4]:
-            return Frame.bert(self.cls, self.sep)
+        if not framed and tuple(names[2:4]) == SPECIALS[2:4]:
+            return Frame.bert(self.vocabulary[names[2]], self.vocabulary[names[3]])
         frame = frame_of(self.tokenizer) if framed else None
-        if frame is None or frame.before != self.cls or frame.after != self.sep:
+        if frame is None or not {frame.before, frame.after} <= {*special}:
             raise InputError(
-                f"{where}: it does not put its special tokens {self.names[2]} and {self.names[3]} around two texts, so inputs cannot be "
+                f"{where}: it does not put special tokens such as {names[2]} and {names[3]} around two texts, so inputs cannot be "
                 "laid out. Use the tokenizer of an encoder."
             )
         return frame
@@ -180,7 +188,7 @@ class Tokenizer:
                     bool(prefix) and piece.startswith(prefix),
                 )
             else:
-                text = _decoded(piece) if self._byte_level else piece.replace(BLANK, " ")
+                text = self._text([piece])
                 inside = (
                     text[:1].isalnum()
                     or text[:1] in "\ufffd'’"
@@ -225,41 +233,52 @@ class Tokenizer:
         return [ids.astype(np.int64) for ids, _ in self.encode_batch(texts)]
 
     def at_start(self, ids: Sequence[int] | NDArray[np.integer]) -> Sequence[int] | NDArray[np.integer]:
-        """Return ids of this tokenizer as they are at the beginning of an input: the first word without the blank before it.
-
-        Only a byte-level tokenizer changes them.
-        """
+        """Return ids of this tokenizer as they are at the beginning of an input: the first word without the blank before it."""
         if not self._after_blank or not len(ids):
             return ids
-        stop = next((n for n, number in enumerate(ids) if n and not self._joins_byte_word(int(number))), len(ids))
+        stop = next((n for n, number in enumerate(ids) if n and not self._joins_word(int(number))), len(ids))
         word = tuple(int(number) for number in ids[:stop])
-        if word not in self._starts:
+        start = self._starts.get(word)
+        if start is None:
+            text = self._text(self._pieces(word)) if not set(word) & {*self.specials} else ""
+            known = text[:1] == " " and "\ufffd" not in text and tuple(self._ids_of(text)) == word
+            start = tuple(self._ids_of(text[1:])) if known else word
             if len(self._starts) >= 2**16:
                 self._starts.clear()
-            pieces = [str(self.tokenizer.id_to_token(number)) for number in word]
-            text = _decoded("".join(pieces)) if not set(word) & {*self.specials} else ""
-            known = text[:1] == " " and "\ufffd" not in text and tuple(self._ids_of(text)) == word
-            self._starts[word] = tuple(self._ids_of(text[1:])) if known else word
-        return np.concatenate([np.array(self._starts[word], np.int64), np.asarray(ids[stop:], np.int64)])
+            if len(word) <= LONGEST_START:
+                self._starts[word] = start
+        return np.concatenate([np.array(start, np.int64), np.asarray(ids[stop:], np.int64)])
 
-    def _joins_byte_word(self, number: int) -> bool:
-        """Whether a byte-level piece belongs to the word before it: it does not begin with a blank, and is not special."""
+    def _joins_word(self, number: int) -> bool:
+        """Whether a piece belongs to the word before it: it does not begin with a blank, and is not special."""
         piece = self.tokenizer.id_to_token(number)
-        return piece is not None and number not in self._marked and not piece.startswith("\u0120")
+        return piece is not None and number not in self._marked and not piece.startswith(self._blank)
+
+    def _pieces(self, ids: Iterable[int]) -> list[str]:
+        return [str(self.tokenizer.id_to_token(number)) for number in ids]
+
+    def _text(self, pieces: Iterable[str]) -> str:
+        """Return the text of pieces of BPE or Unigram, with the blanks before them. U+FFFD stands for bytes that are no text alone."""
+        if self._byte_level:
+            return _decoded("".join(pieces))
+        matches = [(BYTE.fullmatch(piece), piece.replace(BLANK, " ")) for piece in pieces]
+        return b"".join(bytes.fromhex(byte[1]) if byte else text.encode() for byte, text in matches).decode(
+            errors="replace"
+        )
 
     @cached_property
     def _marked(self) -> frozenset[int]:
         return frozenset((*self.specials, *(token["id"] for token in self._added)))
 
     def words(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (start character, number of wordpieces) of each word that the pre-tokenizer finds in `text`."""
+        """Yield (start character, number of wordpieces) of each word in `text`: the wordpieces up to the next that continues none."""
         for offset, part in pieces(text, self._border):
             given, added = self._given(part, bool(offset))
             encoding = self._plain.encode(given, add_special_tokens=False)
-            tokens = zip(encoding.word_ids, self._offsets(encoding, part, added), strict=True)
-            for _, word in groupby(tokens, key=lambda token: token[0]):
-                (_, (start, _)), *others = word
-                yield offset + start, 1 + len(others)
+            begins = np.flatnonzero(~self.continues[encoding.ids])
+            borders = np.unique([0, *begins, len(encoding)]).tolist()
+            offsets = self._offsets(encoding, part, added)
+            yield from ((offset + offsets[start][0], stop - start) for start, stop in pairwise(borders))
 
     def joined_words(self, text: str) -> str:
         """Return the words of `text` as the tokenizer sees them, normalised, with one space between them."""
@@ -277,9 +296,9 @@ class Tokenizer:
     def word_of(self, ids: Iterable[int]) -> str:
         """Return the word of which these are the wordpieces. Special and added tokens are left out."""
         known = [int(number) for number in ids if int(number) not in self._marked]
-        if self._byte_level:  # a piece may hold a part of a letter
-            return _decoded("".join(str(self.tokenizer.id_to_token(number)) for number in known)).strip()
-        return "".join(self._texts[number][0] for number in known)
+        if isinstance(self.tokenizer.model, models.WordPiece):
+            return "".join(self._texts[number][0] for number in known)
+        return self._text(self._pieces(known)).strip()  # a piece may hold a part of a letter
 
     def text_of(self, ids: Iterable[int]) -> str:
         """Return the text that ids of this tokenizer stand for. Special tokens are left out."""

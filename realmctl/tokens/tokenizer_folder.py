@@ -46,7 +46,7 @@ PLAIN_CLASSES = frozenset(
         *("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"),
         *(
             f"{name}Tokenizer{end}"
-            for name in ("Roberta", "XLMRoberta", "Camembert", "ModernBert")
+            for name in ("Roberta", "XLMRoberta", "Camembert", "ModernBert", "Gemma", "Llama")
             for end in ("", "Fast")
         ),
     )
@@ -123,7 +123,7 @@ def _require_known(folder: Path, config: Mapping[str, Any]) -> None:
     if named is not None and named not in WORDPIECE_CLASSES | PLAIN_CLASSES:
         raise InputError(
             f"{folder}: its tokenizer is a {str(named)[:60]}, and what that class does is not done here. Use a model whose tokenizer "
-            "is BERT's, RoBERTa's, XLM-R's, CamemBERT's, MPNet's or ModernBERT's, or save it as one tokenizer.json."
+            "is BERT's, RoBERTa's, XLM-R's, CamemBERT's, MPNet's, ModernBERT's, Gemma's or Llama's, or save it as one tokenizer.json."
         )
     for name, obeyed in (
         ("do_basic_tokenize", (None, True)),

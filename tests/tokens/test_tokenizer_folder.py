@@ -75,7 +75,10 @@ def test_settings_and_added_tokens_are_obeyed(
         assert Tokenizer.load(tmp_path / "saved").ids(text).tolist() == expected
 
 
-@pytest.mark.parametrize("model_type", families.TYPES)
+every = pytest.mark.parametrize("model_type", [*families.TYPES, *families.WITHOUT_FIRST_BLANK])
+
+
+@every
 def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
     theirs = families.tokenizer(model_type)
     theirs.save_pretrained(tmp_path / "f")
@@ -89,6 +92,7 @@ def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
         "東京は日本の首都です",
         "the two   blanks",
         "engine's (engine)",
+        "\u1e9e \u6f22",
     ]:
         expected = theirs(text, add_special_tokens=False)["input_ids"]
         assert np.asarray(ours.at_start(ours.ids(text))).tolist() == expected
@@ -97,7 +101,7 @@ def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
         assert after_blank == [*np.asarray(ours.at_start(ours.ids("Ada"))).tolist(), *ours.ids(text).tolist()]
 
 
-@pytest.mark.parametrize("model_type", families.TYPES)
+@every
 def test_words_offsets_and_literal_special_tokens(model_type: str, tmp_path: Path) -> None:
     families.tokenizer(model_type).save_pretrained(tmp_path)
     ours = Tokenizer.load(tmp_path)

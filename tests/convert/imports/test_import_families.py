@@ -152,19 +152,31 @@ def test_a_vocabulary_larger_than_the_encoder_is_refused(model_type: str, poolin
         imported(tmp_path, pooling=pooling)
 
 
-def test_a_bert_with_the_tokenizer_of_xlm_r(tmp_path: Path) -> None:
-    """As paraphrase-multilingual-MiniLM: BERT's positions and segments, and Unigram's frame."""
-    words = families.tokenizer("xlm-roberta")
+@pytest.mark.parametrize(
+    ("model_type", "kind", "around_two"),
+    [("bert", "xlm-roberta", 4), ("modernbert", "gemma", 3), ("modernbert", "llama", 4)],
+)
+def test_a_tokenizer_of_another_family(tmp_path: Path, model_type: str, kind: str, around_two: int) -> None:
+    """As paraphrase-multilingual-MiniLM, BERT's positions and segments with Unigram's frame; as mmBERT; as Japanese ModernBERTs."""
+    words = families.tokenizer(kind)
     rows = {"vocab_size": len(words), "pad_token_id": words.pad_token_id}
-    families.write("bert", tmp_path / "plain", masked_lm=False, **rows)
+    families.write(model_type, tmp_path / "plain", masked_lm=False, **rows)
     for other in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         (tmp_path / "plain" / other).unlink(missing_ok=True)
     words.save_pretrained(tmp_path / "plain")
     body = modules.Transformer(str(tmp_path / "plain"), max_seq_length=families.LENGTH)
-    model = sentence_transformers.SentenceTransformer(modules=[body, modules.Pooling(16, "mean")], device="cpu")
+    prompts = {"query": "query: ", "document": "passage: "}
+    model = sentence_transformers.SentenceTransformer(
+        modules=[body, modules.Pooling(16, "mean")], device="cpu", prompts=prompts
+    )
     model.save(str(tmp_path / "sentence"))
     artifact = imported(tmp_path, normalize=False)  # the folder states cosine
     loaded = realmctl.load(artifact, precision="fp32")
     close(loaded.encode_queries(TEXTS), model.encode_query(TEXTS))
     close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
-    assert Tokenizer.load(artifact.path).frame.around_two == 4
+    plain = realmctl.load(imported(tmp_path, normalize=False, query_prefix=""), precision="fp32")
+    close(plain.encode_queries(TEXTS), model.encode(TEXTS, prompt=""))
+    export(artifact.path, tmp_path / "export")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "export"), device="cpu")
+    close(theirs.encode_query(TEXTS), loaded.encode_queries(TEXTS))
+    assert Tokenizer.load(artifact.path).frame.around_two == around_two
