@@ -86,6 +86,27 @@ BOILERPLATE = frozenset({"aside", "footer", "header"})
 NO_CONTENT = frozenset({"navigation", "search"})
 BOILERPLATE_ROLES = frozenset({"banner", "complementary", "contentinfo"})
 """Roles of WAI-ARIA that say what `nav`, `aside`, `footer` and `header` say."""
+NAVIGATION = frozenset(
+    [
+        "breadcrumb",
+        "breadcrumbs",
+        "menu",
+        "nav",
+        "navbar",
+        "navfooter",
+        "navheader",
+        "navi",
+        "navigation",
+        "navlist",
+        "pagination",
+        "sidebar",
+        "toc",
+    ]
+)
+"""Words of classes and ids of navigation, in pages that mark it by neither `nav` nor a role: those of Javadoc, Doxygen, DocBook, Texinfo and Bootstrap."""
+WORD_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+JUDGED_DEPTH = 4
+"""How many elements named like navigation are judged where each stands in the one before. So no text is counted more often."""
 SIGNS = frozenset({"headerlink", "footnote-ref", "footnote-back", "mw-editsection", "linenos", "lineno"})
 """Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, and numbers of lines of code."""
 SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\U0001f517"})
@@ -199,7 +220,7 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
     lines, line = list[tuple[str, bool]](), list[str]()
     numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
     cells: list[int] = []  # of the rows that are open: how many cells they have
-    in_code = in_heading = in_cell = 0
+    in_code = in_heading = in_cell = in_named = 0
 
     def end_line() -> None:
         if in_cell:
@@ -230,9 +251,14 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
                 numbers.pop()
             elif tag == "tr":
                 cells.pop()
+            in_named -= _is_named_navigation(node)
             continue
         if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
             continue
+        is_named = _is_named_navigation(node)
+        if is_named and in_named < JUDGED_DEPTH and _is_mostly_links(node):
+            continue
+        in_named += is_named
         if tag in BLOCKS and (tag in ("li", "ol", "ul") or not ITEM_MARK.fullmatch("".join(line))):
             end_line()
         in_code += tag == "pre"
@@ -294,6 +320,19 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
         or not (tag in BOILERPLATE or role in BOILERPLATE_ROLES)
         or (tag == "header" and node.css_first("h1") is not None)
     )
+
+
+def _is_named_navigation(node: Any) -> bool:
+    names = " ".join(filter(None, map(node.attributes.get, ("class", "id"))))
+    return bool(names) and not NAVIGATION.isdisjoint(word.lower() for word in WORD_OF_NAME.findall(names))
+
+
+def _is_mostly_links(node: Any) -> bool:
+    """Whether an element without a heading holds links, and they hold more than half of its characters."""
+    if node.tag == "a" or node.css_first(", ".join(HEADINGS)) is not None:
+        return False
+    in_links = sum(len("".join(link.text().split())) for link in node.css("a[href]"))
+    return 2 * in_links > len("".join(node.text().split()))
 
 
 def _is_asked(button: Any) -> bool:

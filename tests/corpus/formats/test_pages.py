@@ -294,6 +294,16 @@ def test_the_code_of_mdx_is_left_out(tmp_path):
         ),
         ("<blockquote>To be.<footer>Hamlet</footer></blockquote>", ["To be.", "Hamlet"]),
         ("<h2>Head<span class=mw-editsection>[edit]</span></h2><p>b", ["Head", "b"]),
+        # Javadoc's, Confluence's and DocBook's bars of links are named, and neither `nav` nor a role.
+        (
+            "<div class=topNav><ul class=navList><li><a href=o>Overview</a><li>Class<li><a href=t>Tree</a></ul></div><h2>Thread</h2><p>b",
+            ["Thread", "b"],
+        ),
+        ("<ol id=breadcrumbs><li><a href=h>Home</a><li><a href=s>Space</a></ol><p>b", ["b"]),
+        ("<div class=navheader><table><tr><td><a href=p>Prev</a><td><a href=n>Next</a></table></div><p>b", ["b"]),
+        ("<div class=menu><p>Soup of the day <a href=o>Order</a></div>", ["Soup of the day Order"]),
+        ("<ul class=links><li><a href=a>Setup</a><li><a href=b>Tests</a></ul>", ["- Setup", "- Tests"]),
+        ("<div class='page with-sidebar'><h2>All pages</h2><a href=a>Setup</a></div>", ["All pages", "Setup"]),
     ],
 )
 def test_what_a_reader_sees_is_read(tmp_path, html, lines):
