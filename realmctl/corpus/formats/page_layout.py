@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 HEAD_LINES = 2
@@ -70,7 +70,8 @@ def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
     body, pitch = body_size(kept), _pitch(kept)
     held, edge_before = list[Line](), 0.0
     for page in kept:
-        for line, edge in zip(page.lines, _right_edges(page.lines), strict=True):
+        lines = _whole_lines(page.lines)
+        for line, edge in zip(lines, _right_edges(lines), strict=True):
             if held and not _continues(held, line, edge_before, pitch):
                 yield _paragraph(held, body)
                 held = []
@@ -105,13 +106,18 @@ def title_of(page: Page, body: float) -> str:
 
 def joined(lines: Iterable[str]) -> str:
     """Join lines to one. A soft hyphen at the end of a line goes, with the space; between Chinese or Japanese characters none stands."""
+    return _run_on(lines).removesuffix(SOFT_HYPHEN)
+
+
+def _run_on(lines: Iterable[str]) -> str:
+    """What `joined` says, with the soft hyphen of the last line."""
     text = ""
     for line in lines:
         if text.endswith(SOFT_HYPHEN):
             text = text[:-1] + line
         else:
             text += (" " if text and not (WITHOUT_SPACES.match(text[-1]) and WITHOUT_SPACES.match(line)) else "") + line
-    return text.removesuffix(SOFT_HYPHEN)
+    return text
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
@@ -176,6 +182,24 @@ def _pitch(pages: Iterable[Page]) -> float:
     return median(steps) if steps else 1.2
 
 
+def _whole_lines(lines: Iterable[Line]) -> list[Line]:
+    """Join what stands side by side, such as a line, a superscript and the rest of the line. The longest part tells the size and the baseline."""
+    whole = list[Line]()
+    for line in lines:
+        if whole and _stands_beside(whole[-1], line):
+            before = whole[-1]
+            longest = max(before, line, key=lambda part: len(part.text))
+            text = _run_on([before.text, line.text])
+            whole[-1] = replace(longest, text=text, left=before.left, right=line.right, word=before.word)
+        else:
+            whole.append(line)
+    return whole
+
+
+def _stands_beside(before: Line, line: Line) -> bool:
+    return abs(before.base - line.base) < 0.6 * before.size and line.left >= before.right - before.size
+
+
 def _right_edges(lines: Sequence[Line]) -> list[float]:
     """The right edge of the column of each line: of the lines near it that begin about where it does, in the same size."""
     return [
@@ -192,8 +216,6 @@ def _continues(held: Sequence[Line], line: Line, edge: float, pitch: float) -> b
     """Whether a line continues the paragraph of the lines before it, the last of which stands in a column with this right edge."""
     before = held[-1]
     step = before.base - line.base
-    if abs(step) < 0.6 * before.size and line.left >= before.right - before.size:
-        return True  # after a superscript, for instance
     if before.text.endswith(SOFT_HYPHEN):
         return True
     if not 1 / LARGER < line.size / before.size < LARGER or line.is_bold != before.is_bold or ITEM.match(line.text):

@@ -92,6 +92,14 @@ def test_signs_above_a_line_belong_to_it_and_do_not_change_the_usual_distance():
     assert texts(lines) == [" ".join(["one 2 two 2 three 2 four"] * 3)]
 
 
+def test_a_footnote_mark_at_the_end_of_a_line_ends_no_paragraph():
+    mark = line("7", 703, left=72 + 355 - 1, size=6)
+    assert texts([full(700), mark, full(688), line("the end.", 676)]) == [f"{FULL} 7 {FULL} the end."]
+    divided = [line("x", 700, size=6), line(FULL[:-4] + "sus\u00ad", 697, left=76), line("pend the rest.", 685)]
+    assert texts(divided) == [f"x {FULL[:-4]}suspend the rest."]
+    assert texts([full(700, end="end."), mark, full(688)]) == [f"{FULL[:-4]}end. 7 {FULL}"]
+
+
 def test_a_paragraph_goes_on_below_a_figure_and_on_the_next_page_until_a_sentence_ends():
     for below in ([full(700), full(400)], [full(700, "."), full(400)]):
         assert len(texts(below)) == (1 if below[0].text[-1] != "." else 2)
