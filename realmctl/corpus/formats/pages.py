@@ -107,9 +107,23 @@ NAVIGATION = frozenset(
 WORD_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 JUDGED_DEPTH = 4
 """How many elements named like navigation are judged where each stands in the one before. So no text is counted more often."""
-SIGNS = frozenset({"headerlink", "footnote-ref", "footnote-back", "mw-editsection", "linenos", "lineno"})
-"""Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, and numbers of lines of code."""
-SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\U0001f517"})
+SIGNS = frozenset(
+    [
+        "footnote-back",
+        "footnote-ref",
+        "headerlink",
+        "hideme",
+        "lineno",
+        "linenos",
+        "mw-editsection",
+        "rightside",
+        "viewcode-back",
+        "viewcode-link",
+    ]
+)
+"""Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, numbers of lines of code, and what leads to the
+source of an item of Sphinx and rustdoc or unfolds it."""
+SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\u25c6", "\U0001f517"})
 """Texts of links to a heading itself."""
 NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 OF_LINES = "table, pre, " + ", ".join(HEADINGS)

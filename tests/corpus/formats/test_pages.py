@@ -294,6 +294,12 @@ def test_the_code_of_mdx_is_left_out(tmp_path):
         ),
         ("<blockquote>To be.<footer>Hamlet</footer></blockquote>", ["To be.", "Hamlet"]),
         ("<h2>Head<span class=mw-editsection>[edit]</span></h2><p>b", ["Head", "b"]),
+        (
+            "<dl><dt>read(n)<a href=m.html><span class=viewcode-link><span>[source]</span></span></a><dd>Reads n bytes.</dl>",
+            ["read(n)", "Reads n bytes."],
+        ),
+        ("<section><a class='src rightside' href=s.html>Source</a><h4>fn len(&self)</h4></section>", ["fn len(&self)"]),
+        ("<h2><span class=permalink><a href=#a>&#9670;&nbsp;</a></span>open()</h2><p>b", ["open()", "b"]),
         # Javadoc's, Confluence's and DocBook's bars of links are named, and neither `nav` nor a role.
         (
             "<div class=topNav><ul class=navList><li><a href=o>Overview</a><li>Class<li><a href=t>Tree</a></ul></div><h2>Thread</h2><p>b",
