@@ -1,7 +1,7 @@
 """Words for BM25, whole or without their endings: Snowball's stemmers, by the package PyStemmer (extra `bm25`).
 
 Text comes as wordpieces. Those of a word are put together again, so words are as the tokenizer writes them, without accents for an
-uncased BERT. Case does not count. A word of punctuation alone is left out.
+uncased BERT. Case does not count, and of Turkish I, ı, İ and i neither do the dots. A word of punctuation alone is left out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.corpus.languages import plain_language
 from realmctl.errors import ConfigError, require_package
 from realmctl.tokens.tokenizer import Tokenizer
+
+TURKISH = ("tr", "turkish")
+SMALL, TURKISH_SMALL = str.maketrans("İ", "i"), str.maketrans("Iİ", "ıi")
+"""The small letters that `str.lower` does not know: it writes İ as i and a dot of its own, and I as i in Turkish too, whose stems depend on it."""
 
 
 def check_stemmer(flag: str, language: str | None) -> None:
@@ -58,6 +62,7 @@ class Stems:
             import Stemmer
 
             self._stem = Stemmer.Stemmer(language).stemWord
+        self._small = TURKISH_SMALL if language in TURKISH else SMALL
         self._continues_V = words.continues
         self._words = words
         self._numbers: dict[str, int] = {}
@@ -87,8 +92,8 @@ class Stems:
         key = word.tobytes()
         if (number := self._of_word.get(key)) is not None:
             return number
-        text = self._words.word_of(word).lower()
-        stem = self._stem(text) if any(character.isalnum() for character in text) else ""
+        text = self._words.word_of(word).translate(self._small).lower()
+        stem = self._stem(text).replace("ı", "i") if any(character.isalnum() for character in text) else ""
         number = self._numbers.setdefault(stem, len(self._numbers)) if stem and learn else self._numbers.get(stem, -1)
         if learn:
             self._of_word[key] = number

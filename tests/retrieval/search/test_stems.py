@@ -11,7 +11,9 @@ import pytest
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher
 from realmctl.retrieval.search.stems import Stems, check_stemmer, stemmer_of
+from realmctl.tokens.recipes import TokenizerRecipe
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.tokens.training import train
 from stages.eval_em import EvalEm
 from stages.rank import Rank
 from tests.fixtures import families
@@ -113,7 +115,7 @@ def test_words_are_those_of_the_text(blocks, tmp_path):
         EvalEm(blocks=blocks, questions=tmp_path / "queries.jsonl", bm25_tokens="words", retrieval="dense").check()
 
 
-@pytest.mark.parametrize("model_type", families.TYPES)
+@pytest.mark.parametrize("model_type", [*families.TYPES, *families.WITHOUT_FIRST_BLANK])
 def test_words_of_every_kind_of_tokenizer_are_whole(model_type, tmp_path):
     """Byte-level pieces hold parts of the letters of Köln and of Hangul."""
     families.tokenizer(model_type).save_pretrained(tmp_path)
@@ -121,6 +123,16 @@ def test_words_of_every_kind_of_tokenizer_are_whole(model_type, tmp_path):
     assert Stems("de", words).read(words.ids("Köln, Rhein. Rheins Köln")).tolist() == [0, 1, 1, 0]
     ids = words.ids("서울 수도, 서울")
     assert words.unk in ids or Stems(None, words).read(ids).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("language", "same"), [("tr", "Irak ırak IRAK irak"), ("tr", "İstanbul istanbul"), (None, "İzmir izmir")]
+)
+def test_the_dots_of_turkish_do_not_count(language, same):
+    words = train([f"{same} kitap"] * 3, TokenizerRecipe("wordpiece", 100, lowercase=False, keep_marks=True))
+    stems = Stems(language, words)
+    assert {*stems.read(words.ids(same)).tolist()} == {0}
+    assert stems.read(words.ids("kitap")).tolist() == [1]
 
 
 def test_the_stemmer_of_a_language():
