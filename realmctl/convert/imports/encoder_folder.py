@@ -54,7 +54,8 @@ class EncoderFolder:
     folder: folder of its BERT and its tokenizer. steps, tensors: the head, and its weights by their names in `head_of`.
     max_length: longest input in tokens; None if the folder does not say. form: form of blocks that it was trained on.
     side: of DPR's two encoders, `question_encoder` or `ctx_encoder`; empty for other kinds.
-    lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes. cosine: whether vectors are
+    lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes. other_prompts: those of other names, where the
+    folder has no prefix by the names of ours. cosine: whether vectors are
     compared by their cosine. states_similarity: whether the folder says how they are compared. truncate: how many numbers of a vector are used; None for all.
     """
 
@@ -68,6 +69,7 @@ class EncoderFolder:
     lowercase: bool = False
     query_prompt: str = ""
     block_prompt: str = ""
+    other_prompts: Mapping[str, str] = field(default_factory=dict)
     cosine: bool = False
     states_similarity: bool = True
     truncate: int | None = None
@@ -216,6 +218,7 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         next((str(prompts[name]) for name in names if prompts.get(name)), "")
         for names in (QUERY_PROMPTS, BLOCK_PROMPTS)
     )
+    others = {} if query or block else {str(name): str(text) for name, text in prompts.items() if text}
     return EncoderFolder(
         bert,
         pooling,
@@ -225,6 +228,7 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         lowercase=limits.get("do_lower_case") is True,
         query_prompt=query,
         block_prompt=block,
+        other_prompts=others,
         cosine=similarity in ("cosine", None),  # sentence-transformers' own default
         states_similarity=similarity is not None,
         truncate=truncate,

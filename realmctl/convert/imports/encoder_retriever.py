@@ -20,6 +20,8 @@ from realmctl.tokens.tokenizer import Tokenizer
 
 BLOCK_LENGTH = 288
 """Tokens of a block, as `chunk` cuts them by default."""
+MAX_LISTED = 400
+"""Characters of a folder's prompts in a message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,12 @@ def import_encoder(
 def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, settings: EncoderSettings) -> Retriever:
     query_prefix = query.said.query_prompt if settings.query_prefix is None else settings.query_prefix
     block_prefix = block.said.block_prompt if settings.block_prefix is None else settings.block_prefix
+    if query.said.other_prompts and settings.query_prefix is None and settings.block_prefix is None:
+        listed = ", ".join(f"{name} {text!r}" for name, text in query.said.other_prompts.items())[:MAX_LISTED]
+        say(
+            f"{query.said.folder} has prompts, and none is called query or document, so none is used, as in sentence-transformers: {listed}. "
+            "Where two of them are for queries and for documents, give their texts by --query-prefix and --block-prefix."
+        )
     layout = InputLayout(
         settings.block_form or block.said.form,
         _prefix(words, query_prefix, "--query-prefix"),

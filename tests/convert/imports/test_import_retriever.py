@@ -149,6 +149,21 @@ def test_prefixes_replace_the_prompts_of_the_folder(tmp_path):
     assert own.settings["query_prefix"] == "the cat: "
 
 
+@pytest.mark.parametrize(
+    ("prompts", "settings", "told"),
+    [
+        ({"search_query": "ask: ", "query": ""}, {}, True),
+        ({"search_query": "ask: "}, {"query_prefix": "ask: "}, False),
+        ({"search_query": "ask: ", "query": "cat: "}, {}, False),
+        ({"search_query": ""}, {}, False),
+    ],
+)
+def test_prompts_of_other_names_are_told(tmp_path, capsys, prompts, settings, told):
+    stated = {"embedding_dimension": 32, "pooling_mode": "mean"}
+    imported(folders.sentence_folder(tmp_path / "f", stated, prompts=prompts), tmp_path, **settings)
+    assert ("search_query" in capsys.readouterr().err) == told
+
+
 def test_a_form_of_blocks_can_be_chosen(tmp_path):
     folder = folders.plain(tmp_path / "f")
     found = {
