@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +49,8 @@ class CorpusFile:
 
     @property
     def stem(self) -> str:
-        """Its name without folders and endings."""
-        return ENDING.sub("", COMPRESSION.sub("", written(self.path.name)))
+        """Its name without folders and endings, in NFC: archives of macOS write 서울 by its letters, which few tokenizers know."""
+        return unicodedata.normalize("NFC", ENDING.sub("", COMPRESSION.sub("", written(self.path.name))))
 
 
 def written(name: str) -> str:

@@ -249,6 +249,7 @@ def test_documents_without_ids_have_the_path_of_their_file(tmp_path, files, name
         ("Dr. Li", "Dr. Li"),
         ("wiki_00", "wiki 00"),
         ("a.b.txt.gz", "a.b"),
+        ("\u1109\u1165\u110b\u116e\u11af_Ko\u0308ln.txt", "서울 Köln"),
     ],
 )
 def test_the_title_of_a_text_is_its_whole_name(tmp_path, name, title):
