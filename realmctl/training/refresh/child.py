@@ -17,6 +17,7 @@ from realmctl.errors import (
     QualityError,
     RealmctlError,
     ResourceError,
+    one_line,
 )
 from realmctl.execution.signals import asked_to_stop
 from realmctl.log import say, warn
@@ -79,7 +80,10 @@ class ChildRefresher:
             return
         if self.process is None:
             if time.monotonic() >= self._not_before:
-                self._start()
+                try:
+                    self._start()
+                except OSError as error:
+                    self._failed(f"it cannot be started: {one_line(error)}", ResourceError.exit_code)
         elif (code := self.process.poll()) is not None:
             self._failed(f"it ended with exit code {code}" if code >= 0 else f"it was killed by signal {-code}", code)
         elif self._stands_still(has_work):

@@ -56,7 +56,7 @@ from typing import Literal, TypedDict, cast
 from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
 from realmctl.artifacts.disk import QUARANTINE, set_aside, sync, write_file
 from realmctl.artifacts.hashing import read_sealed, write_sealed
-from realmctl.errors import InputError, MismatchError, as_realmctl_error
+from realmctl.errors import InputError, MismatchError, RealmctlError, as_realmctl_error
 from realmctl.index.settings import IndexSettings
 from realmctl.retrieval.embedding.settings import Dtype
 
@@ -225,7 +225,7 @@ class RefreshFolder:
         """Return whether the request still has this token. A request that cannot be read counts as unchanged."""
         try:
             return self.request().token == token
-        except InputError:
+        except RealmctlError:
             return True
 
     def hold(self, steps: Iterable[int]) -> None:
@@ -233,12 +233,12 @@ class RefreshFolder:
         write_sealed(self.path / HELD, {"steps": sorted(set(steps))})
 
     def held(self) -> set[int] | None:
-        """Return the steps of `hold`; None when the file is damaged, so that nothing may be pruned."""
+        """Return the steps of `hold`; None when the file cannot be read, so that nothing may be pruned."""
         try:
             return set(read_sealed(self.path / HELD)["steps"])
         except FileNotFoundError:
             return set()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RealmctlError):
             return None
 
     def beat(self, beat: Beat) -> None:

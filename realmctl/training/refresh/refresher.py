@@ -35,10 +35,11 @@ class Superseded(Exception):
 
 
 def serve(path: Path, device: str, executor: Executor = "local") -> None:
-    """Refresh until the trainer is gone: end of file on a piped standard input, or the shared folder was removed.
+    """Refresh until the shared folder is removed, because the run has ended.
 
-    A child of a trainer also ends when a newer trainer has placed its request. A refresher that was started by hand serves
-    the newer trainer. The executor embeds the blocks: this process, or the workers of a Ray cluster.
+    A child of a trainer also ends when its standard input does, because the trainer is gone, and when a newer trainer has placed its
+    request. A refresher that was started by hand serves the newer trainer; its input may be a pipe that ends at once, as of `ssh -n`.
+    The executor embeds the blocks: this process, or the workers of a Ray cluster.
 
     Raises:
         InputError: `path` is not the shared folder of a run.
@@ -49,7 +50,7 @@ def serve(path: Path, device: str, executor: Executor = "local") -> None:
         die_with_parent(trainer)
         for number in GROUP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
+        threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
     while True:
         try:
             Refresher(RefreshFolder(path), device, executor).serve(child=bool(trainer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -122,6 +123,25 @@ def test_a_refresher_that_beats_without_progress_is_started_again(live, monkeypa
         refresher.watch(True)
     assert "made no progress for 120 s" in capsys.readouterr().err
     refresher.stop()
+
+
+def test_a_refresher_that_cannot_be_started_is_tried_again(live, monkeypatch, capsys):
+    """The system may have no process or no memory left for a moment."""
+
+    def none_left(*arguments, **options):
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    refresher = running(monkeypatch, live, IDLE)
+    with monkeypatch.context() as patch:
+        patch.setattr(child.subprocess, "Popen", none_left)
+        refresher.watch(True)
+    assert "starting it again (1 of 3)" in capsys.readouterr().err
+    watch(refresher, lambda: refresher.process is not None)
+    refresher.stop()
+    monkeypatch.setattr(child.subprocess, "Popen", none_left)
+    with pytest.raises(ResourceError, match=os.strerror(errno.EAGAIN)):
+        watch(refresher, lambda: False)
+    assert refresher.failures == child.RESTARTS + 1
 
 
 @pytest.mark.parametrize("had_work", [False, True], ids=["a step longer than the limit", "both were stopped for hours"])

@@ -11,13 +11,14 @@ import time
 import pytest
 
 from realmctl.artifacts import open_artifact, verify
-from realmctl.errors import NotFiniteError, QualityError
-from realmctl.training.refresh import refresher
+from realmctl.errors import AccessError, InputError, NotFiniteError, QualityError, ResourceError
+from realmctl.training.refresh import protocol, refresher
 from realmctl.training.refresh.index_maker import request_of
 from realmctl.training.refresh.protocol import StepFolder
 from realmctl.training.refresh.refresher import Heartbeat, Refresher, Superseded
 from tests.fixtures.chain import pretrain
 from tests.fixtures.refresh import damage, nudge
+from tests.fixtures.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -160,12 +161,39 @@ def test_a_child_of_a_trainer_leaves_when_another_trainer_was_started(live, monk
         raise Superseded
 
     monkeypatch.setattr(Refresher, "serve", serve)
+    monkeypatch.setattr(refresher, "_exit_at_end_of_input", lambda: None)
     monkeypatch.setattr(refresher, "die_with_parent", parents.append)
     monkeypatch.setattr(signal, "signal", lambda number, handler: ignored.append(number))
     monkeypatch.setenv(refresher.TRAINER, "17")
     refresher.serve(live.path, "cpu")
     assert (parents, served) == ([17], [True])
     assert {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1} <= set(ignored) and signal.SIGTERM not in ignored
+
+
+@pytest.mark.parametrize("trainer", ["17", None])
+def test_only_a_child_leaves_at_the_end_of_its_input(live, monkeypatch, trainer):
+    """That of a refresher started by hand, as by `ssh -n`, may end at once."""
+    watched = threading.Event()
+    monkeypatch.setattr(Refresher, "serve", lambda ours, child: watched.wait(PATIENCE_SECONDS if trainer else 0.2))
+    monkeypatch.setattr(refresher, "_exit_at_end_of_input", watched.set)
+    monkeypatch.setattr(refresher, "die_with_parent", lambda parent: None)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.delenv(refresher.TRAINER, raising=False)
+    if trainer:
+        monkeypatch.setenv(refresher.TRAINER, trainer)
+    refresher.serve(live.path, "cpu")
+    assert watched.is_set() == bool(trainer)
+
+
+@pytest.mark.parametrize("error", [ResourceError("no handles"), AccessError("no access"), InputError("damaged")])
+def test_a_request_or_a_list_that_cannot_be_read_ends_no_heartbeat_and_prunes_nothing(live, monkeypatch, error):
+    def fails(path):
+        raise error
+
+    monkeypatch.setattr(protocol, "read_sealed", fails)
+    heart = Heartbeat(live, "a token")
+    heart.beat()
+    assert not heart.superseded and live.last_beat()["count"] == 1 and live.held() is None
 
 
 def test_serving_ends_with_the_request(trainer, live, retriever, new_run, monkeypatch):
