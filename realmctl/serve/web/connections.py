@@ -19,7 +19,7 @@ MOST_CONNECTIONS_TO_ACCEPT = 2048
 KEPT_HANDLES = 64
 """File handles that connections leave to the models and edits, or half of those that are left, if these are fewer."""
 SECONDS_TO_SEND = 30.0
-"""How long a client may take to send a request."""
+"""How long a client may take to send a request, and to take anything of a reply."""
 
 
 class ListeningSocket(socket.socket):
@@ -84,11 +84,15 @@ class ListeningSocket(socket.socket):
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection, which ends when its client has not sent a whole request in time, or the server stops meanwhile."""
+    """uvicorn's connection, which ends when its client has not sent a whole request in time, or takes nothing of what waits for it.
+
+    So does one whose client has not sent a whole request when the server stops.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait."""
         super().connection_made(transport)
+        self._untaken: tuple[object, int] = (None, 0)
         self._watch = self.loop.call_later(SECONDS_TO_SEND, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -108,7 +112,11 @@ class Connection(H11Protocol):
         return self.cycle is None or (self.cycle.more_body and not self.cycle.response_complete)
 
     def _look(self) -> None:
-        if self._is_sending():
+        waits = self.transport.get_write_buffer_size()
+        before, self._untaken = self._untaken, (self.cycle, waits)
+        if waits and self._untaken == before:
+            self.transport.abort()  # `close` would wait until the client has taken it
+        elif not waits and self._is_sending():
             self.transport.close()
         else:
             self._watch = self.loop.call_later(SECONDS_TO_SEND, self._look)

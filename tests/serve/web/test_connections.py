@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -163,3 +164,18 @@ def test_a_client_that_takes_too_long_is_left(monkeypatch, served):
     with pytest.raises(TimeoutError):
         waiting.recv(1000)
     waiting.close()
+
+
+def test_a_client_that_takes_nothing_of_its_replies_is_left(monkeypatch, served):
+    """It keeps a file handle, and the end of the server would wait for it."""
+    monkeypatch.setattr(connections, "SECONDS_TO_SEND", 0.3)
+    port, server, _ = served
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        client.connect(("127.0.0.1", port))
+        client.setblocking(False)
+        with suppress(BlockingIOError, ConnectionError):
+            for _ in range(3000):
+                client.send(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        wait_until(lambda: requests_at(server))
+        wait_until(lambda: not server.server_state.connections)
