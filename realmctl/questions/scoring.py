@@ -33,6 +33,7 @@ from realmctl.questions.scorers import COMPARED, NORMALISERS, REGEX_SCORERS, Sco
 
 NAMED = re.compile(rb'"(question|prediction)"\s*:')
 """What JSON lines of predictions name, and SQuAD's predictions do not."""
+FORMS = 'Write JSON lines {"question": ..., "prediction": ...}, or as for SQuAD\'s script one object {"id of a question": "prediction", ...}.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,11 @@ def score(
     scorers = fitting_scorers(questions, scorer)
     verdicts = [judged(question, _prediction_for(question, predicted), scorers) for question in questions]
     known = {("", question.id) for question in questions} | {(question.question, "") for question in questions}
+    by_id_alone = {key for key in predicted if not key[0]}
+    if by_id_alone and known.isdisjoint(by_id_alone):
+        raise InputError(
+            f"{predictions}: {min(by_id_alone)[1]!r} and the other names in it are ids of no question in {references}. {FORMS}"
+        )
     counts = {
         "questions": len(questions),
         "missing": sum(each.prediction is None for each in verdicts),
@@ -194,14 +200,13 @@ def _predictions(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _squad_predictions(path: Path) -> Iterator[tuple[str, str, str]]:
-    expected = 'Write JSON lines {"question": ..., "prediction": ...}, or as for SQuAD\'s script one object {"id of a question": "prediction", ...}.'
     try:
         found = parse_json(whole_text(path, MAX_DOCUMENT_BYTES))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: predictions cannot be read from it ({error}). {expected}") from None
+        raise InputError(f"{path}: predictions cannot be read from it ({error}). {FORMS}") from None
     for name, value in found.items():
         if (prediction := _text_of(value)) is None:
-            raise InputError(f"{path}: {repr(value)[:60]} as the prediction for {name!r}. {expected}")
+            raise InputError(f"{path}: {repr(value)[:60]} as the prediction for {name!r}. {FORMS}")
         yield "", name.strip(), prediction
 
 

@@ -197,7 +197,13 @@ BAD_PREDICTIONS = [
     ('{"question": "who", "prediction": ["Ada"]}', "p:2: .*prediction"),
     ("[" * 100_000, "p:2: "),
 ]
-NO_PREDICTIONS = ['{"a": ["x"]}', '{"a": "x"}\n{"b": "y"}', '{"a": "x"', '{"a": null}']
+NO_PREDICTIONS = [
+    '{"id": "7", "title": "T", "text": "A document."}',
+    '{"a": ["x"]}',
+    '{"a": "x"}\n{"b": "y"}',
+    '{"a": "x"',
+    '{"a": null}',
+]
 
 
 @pytest.mark.parametrize("text", NO_PREDICTIONS)
