@@ -282,6 +282,7 @@ KINDS: dict[str, Kind] = {
             "vectors.npy": "one state a row; the last column is minus half its squared length, less the mean of that column",
             "wordpieces.npy": "the wordpiece that each state predicts",
             "uids.npy": "the identifier of the block that each state comes from",
+            "sentences.npy": "a 64-bit identifier of the sentence that each state comes from, made from its wordpieces",
             "index.json": "the type of the index and how it is searched",
             "hnsw.bin": "the graph",
         },

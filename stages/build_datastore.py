@@ -18,6 +18,7 @@ class BuildDatastore(DatastoreSettings, Stage):
 
     makes = "datastore"
     headline = ("rows", "neighbour_recall", "dimension")
+    version = 2  # 2: sentences.npy
 
     def check(self) -> None:
         self.check_index()

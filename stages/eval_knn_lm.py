@@ -13,12 +13,13 @@ from realmctl.training.settings.language_model import KnnSettings
 class EvalKnnLm(KnnSettings, Stage):
     """Measure a kNN-LM (Khandelwal et al. 2020): how well hidden salient spans are filled with and without neighbours.
 
-    The neighbours of a state never come from the block of its own sentence. With a pre-trained model as --encoder,
+    The neighbours of a state never come from the block of its own sentence, also where the datastore is of another cut of the documents. With a pre-trained model as --encoder,
     lm_log_prob is what eval-utility measures without retrieval: its log_prob less its retrieval_utility.
     """
 
     makes = "knn-utility"
     headline = ("log_prob", "lm_log_prob", "knn_utility", "accuracy", "lm_accuracy", "queries")
+    version = 2  # 2: a datastore of another cut of the documents
 
     def check(self) -> None:
         require_same_vocabulary(self.encoder, self.spans)

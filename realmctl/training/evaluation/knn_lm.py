@@ -10,8 +10,9 @@ Legend: M hidden wordpieces of a batch, K neighbours, H width, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.settings.language_model import DatastoreSettings, KnnSettings
 from realmctl.training.starts.encoder import masked_lm_with_head
 
-WORDPIECES, UIDS = "wordpieces.npy", "uids.npy"
+WORDPIECES, UIDS, SENTENCES = "wordpieces.npy", "uids.npy", "sentences.npy"
 KEYS_AT_ONCE = 2**25
 """Numbers of the neighbours' keys that are held at a time: 128 MB."""
 SPARE = 64
@@ -87,6 +88,12 @@ class SpanStates:
         uid_B = self.queries.uid[[query.sentence for query in batch.queries]]
         return np.repeat(uid_B, [query.hidden for query in batch.queries])
 
+    def sentence_M(self, batch: QueryBatch) -> NDArray[np.uint64]:
+        """A 64-bit identifier of the sentence of each hidden wordpiece, made from its wordpieces."""
+        tokens_B = [self.queries.tokens(query.sentence).astype(np.int32) for query in batch.queries]
+        sentence_B = [blake2b(tokens.tobytes(), digest_size=8).digest() for tokens in tokens_B]
+        return np.repeat(np.frombuffer(b"".join(sentence_B), np.uint64), [query.hidden for query in batch.queries])
+
 
 def build_datastore(settings: DatastoreSettings, out: Writer) -> dict[str, Any]:
     """Write the states of all spans and their index. Returns metrics.
@@ -101,17 +108,19 @@ def build_datastore(settings: DatastoreSettings, out: Writer) -> dict[str, Any]:
 
 
 def write_datastore(states: SpanStates, folder: Path, batch_size: int) -> int:
-    """Write the keys (`vectors.npy`), wordpieces and uids of all spans in constant memory. Returns their number."""
+    """Write the keys (`vectors.npy`), wordpieces, uids and sentences of all spans in constant memory. Returns their number."""
     width, rows = int(states.reader.mlm.config.hidden_size), 0
     keys = ArrayAppender(folder / VECTORS_FILE, np.float32, width + 1)
-    wordpieces, uids = ArrayAppender(folder / WORDPIECES, np.int32), ArrayAppender(folder / UIDS, np.uint64)
+    wordpieces = ArrayAppender(folder / WORDPIECES, np.int32)
+    uids, sentences = (ArrayAppender(folder / name, np.uint64) for name in (UIDS, SENTENCES))
     with ExitStack() as files, progress(len(states), "build-datastore", "spans") as bar:
-        for file in (keys, wordpieces, uids):
+        for file in (keys, wordpieces, uids, sentences):
             files.callback(file.close)
         for batch, state_MH in states.batches(batch_size):
             keys.append(stored_keys(state_MH.cpu().numpy()))
             wordpieces.append(batch.target_M.numpy())
             uids.append(states.uid_M(batch))
+            sentences.append(states.sentence_M(batch))
             rows += len(state_MH)
             bar.advance(min(batch_size, len(states)))
     _centre_last_column(folder / VECTORS_FILE)
@@ -155,23 +164,36 @@ def require_neighbours(folder: Path, options: IndexSettings, device: str) -> flo
 
 
 class Datastore:
-    """A datastore, opened: its index, and the memory-mapped wordpieces and uids of its rows."""
+    """A datastore, opened: its index, and the memory-mapped wordpieces, uids and sentences of its rows."""
 
     def __init__(self, artifact: Artifact, device: torch.device) -> None:
         self.index: Index = open_index(artifact.path, str(device))
-        self.wordpieces, self.uids = open_array(artifact.file(WORDPIECES)), open_array(artifact.file(UIDS))
+        self.wordpieces, self.uids, sentences = map(open_array, map(artifact.file, (WORDPIECES, UIDS, SENTENCES)))
+        self._known_uids, self._by_sentence = np.unique(self.uids), np.argsort(sentences, kind="stable")
+        self._sentences = sentences[self._by_sentence]
 
-    def nearest(self, query_MH: Floats, own_uid_M: NDArray[np.uint64], k: int) -> NDArray[np.int64]:
+    def own_blocks(self, uid_M: NDArray[np.uint64], sentence_M: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+        """Return the uids of the blocks that hold each query's sentence: its own, and where the datastore lacks that, those with the same sentence.
+
+        uid_M, sentence_M: from `SpanStates`. The datastore may be of another cut of the documents.
+        """
+        own_M = [uid_M[place : place + 1] for place in range(len(uid_M))]
+        for place in np.flatnonzero(~np.isin(uid_M, self._known_uids)).tolist():
+            first, stop = (np.searchsorted(self._sentences, sentence_M[place], side) for side in ("left", "right"))
+            own_M[place] = self.uids[self._by_sentence[first:stop]]
+        return own_M
+
+    def nearest(self, query_MH: Floats, own_M: Sequence[NDArray[np.uint64]], k: int) -> NDArray[np.int64]:
         """Return the rows of the k nearest states of other blocks, int64 [M, K], the nearest first; -1 where there are fewer.
 
-        Rows from the block that a query comes from, or from a copy of it, are left out, as in pre-training.
+        own_M: from `own_blocks`. Rows from these blocks, or from copies of them, are left out, as in pre-training.
         """
         rows_MK = np.full((len(query_MH), k), -1, dtype=np.int64)
         searched, short, fetched = searched_queries(query_MH), np.arange(len(query_MH)), k + SPARE
         while len(short):
             _, found = self.index.search(searched[short], fetched)
             for query, rows in zip(short, found, strict=True):
-                others = rows[self.uids[rows] != own_uid_M[query]][:k]
+                others = rows[~np.isin(self.uids[rows], own_M[int(query)])][:k]
                 rows_MK[query, : len(others)] = others
             if found.shape[1] < fetched:
                 break
@@ -203,7 +225,8 @@ def measure_knn_lm(settings: KnnSettings) -> dict[str, Any]:
     count = 0
     with progress(len(states), "eval-knn-lm", "spans") as bar:
         for batch, state_MH in states.batches(settings.batch_size):
-            rows_MK = datastore.nearest(state_MH.cpu().numpy(), states.uid_M(batch), settings.neighbours)
+            own_M = datastore.own_blocks(states.uid_M(batch), states.sentence_M(batch))
+            rows_MK = datastore.nearest(state_MH.cpu().numpy(), own_M, settings.neighbours)
             lm_MV, both_MV, neighbour_MV = _distributions(states, datastore, state_MH, rows_MK, settings)
             target_M = batch.target_M.to(lm_MV.device)
             for prefix, log_prob_MV in (("", both_MV), ("lm_", lm_MV)):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import QualityError
 from realmctl.index.build import build
 from realmctl.index.hnsw import HnswIndex
@@ -24,6 +25,9 @@ from stages.build_datastore import BuildDatastore
 from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_utility import EvalUtility
 from stages.mlm_init import MlmInit
+from stages.tag import Tag
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import documents
 
 FAST = {"precision": "fp32"}
 
@@ -100,6 +104,7 @@ def made_of_random_states(folder, type):
     knn_lm._centre_last_column(folder / "vectors.npy")
     np.save(folder / "wordpieces.npy", words.astype(np.int32))
     np.save(folder / "uids.npy", uids.astype(np.uint64))
+    np.save(folder / "sentences.npy", uids.astype(np.uint64))
     build(folder, IndexSettings(type=type, ef=300, min_recall=0.0))
     store = knn_lm.Datastore(SimpleNamespace(path=folder, file=folder.joinpath), torch.device("cpu"))
     return store, keys, words, uids
@@ -145,6 +150,28 @@ def test_no_neighbour_is_from_the_block_itself(datastore, brute):
         for query, found in enumerate(rows):
             others = int((uids != uids[query]).sum())
             assert (found >= 0).sum() == min(k, others) and not (uids[found[found >= 0]] == uids[query]).any()
+
+
+def test_a_datastore_of_another_cut_lends_no_sentence_to_itself(chain, datastore, tmp_path):
+    """The same documents, of one block each. Each sentence stands in both cuts, so its own state is at distance 0."""
+    whole = make_blocks(tmp_path / "blocks", {title: [[*birth, *work]] for title, (birth, work) in documents().items()})
+    assert not set(Corpus(whole).uid.tolist()) & set(Corpus(chain.blocks).uid.tolist())
+    spans = Tag(blocks=whole, tagger="anchors", query_length=24, workers=1).make(tmp_path / "spans")
+    store = knn_lm.Datastore(datastore, torch.device("cpu"))
+    stage = EvalKnnLm(encoder=chain.encoder, datastore=datastore, spans=spans, **FAST)
+    states, compared = knn_lm.SpanStates(stage), 0
+    stored = TaggedQueries(chain.spans)
+    of_sentence = {stored.tokens(row).tobytes(): stored.uid[row] for row in range(len(stored))}
+    for batch, state_MH in states.batches(16):
+        own_M = store.own_blocks(states.uid_M(batch), states.sentence_M(batch))
+        rows_MK = store.nearest(state_MH.numpy(), own_M, 10_000)
+        sentences = [query.sentence for query in batch.queries for _ in range(query.hidden)]
+        for sentence, rows in zip(sentences, rows_MK, strict=True):
+            held = of_sentence[states.queries.tokens(sentence).tobytes()]
+            compared += 1
+            assert held not in store.uids[rows[rows >= 0]]
+    assert compared == sum(query.hidden for batch, _ in states.batches(16) for query in batch.queries) > 100
+    assert stage.make(tmp_path / "utility").metrics["wordpieces"] == compared
 
 
 def test_a_share_of_nothing_and_of_everything(chain, datastore, tmp_path):
