@@ -38,7 +38,7 @@ class EvalRun(Stage):
         default=None,
     )
     without_same_id: bool = setting(
-        "With --qrels: leave out a document that has the id of its query, unless it is judged relevant, as BEIR does. Queries of ArguAna "
+        "With --qrels: leave out a document that has the id of its query, unless it is judged relevant, which BEIR leaves out too. Queries of ArguAna "
         "are documents.",
         default=False,
     )

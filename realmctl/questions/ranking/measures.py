@@ -59,7 +59,7 @@ def measure_by_qrels(
 ) -> dict[str, float]:
     """`measure_run` with the judgements of a file, or of a BEIR folder, whose split test is taken.
 
-    without_same_id: leave out a document with the id of its query, unless it is judged relevant, as BEIR does.
+    without_same_id: leave out a document with the id of its query, unless it is judged relevant, which BEIR leaves out too.
     """
     relevance = trec_named(read_qrels(qrels_file(qrels, "test")))
     rankings = read_run(run)
