@@ -17,7 +17,8 @@ from realmctl.errors import InputError, ResourceError, require_package
 from realmctl.inputs import streams
 
 MAX_OFFICE_BYTES = 2**28
-HEAP_EXHAUSTED = 251
+HEAP_EXHAUSTED, UNKNOWN_FORMAT = 251, 21
+"""Exit codes of pandoc."""
 READ: dict[str, str] = {
     "docx": "Word document",
     "pptx": "PowerPoint slides",
@@ -31,8 +32,16 @@ READ: dict[str, str] = {
     "asciidoc": "AsciiDoc",
     "org": "Org",
     "latex": "LaTeX",
+    "typst": "Typst",
+    "man": "man page",
+    "mdoc": "man page of BSD",
+    "pod": "Perl documentation",
+    "mediawiki": "MediaWiki page",
+    "textile": "Textile",
+    "fb2": "FictionBook",
 }
 """Formats by the names that pandoc and `--format` have for them."""
+EXTRA = "pip install 'realmctl[pandoc]'"
 ZIPPED = frozenset({"docx", "pptx", "odt", "epub"})
 MARKUP_ENDINGS = {
     ".ipynb": "ipynb",
@@ -42,6 +51,12 @@ MARKUP_ENDINGS = {
     ".org": "org",
     ".tex": "latex",
     ".dbk": "docbook",
+    ".typ": "typst",
+    ".pod": "pod",
+    ".mediawiki": "mediawiki",
+    ".wiki": "mediawiki",
+    ".textile": "textile",
+    ".fb2": "fb2",
 }
 """Texts that are told by their endings."""
 
@@ -51,19 +66,23 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
 
     Raises:
         InputError: The file is damaged or too large.
-        ResourceError: pandoc or the extra `html` is not installed.
+        ResourceError: pandoc or the extra `html` is not installed, or this pandoc is too old for the format.
     """
     what = f"{file.path} is read as {READ[name]}, which"
     require_package("selectolax", "html", what)
     program = _pandoc()
     if program is None:
         raise ResourceError(
-            f"{what} needs the program pandoc, which is not installed. Install the extra that contains it: pip install 'realmctl[pandoc]'."
+            f"{what} needs the program pandoc, which is not installed. Install the extra that contains it: {EXTRA}."
         )
     template = Path(__file__).with_name("pandoc.html")
     command = [program, "--sandbox", f"--from={name}", "--to=html", f"--template={template}", "--wrap=none"]
     memory = f"-M{apart.MAX_PARSE_MEMORY // 2**20}m"
     parsed = apart.parse([*command, "+RTS", memory, "-RTS"], streams.whole_bytes(file.path, MAX_OFFICE_BYTES))
+    if parsed.code == UNKNOWN_FORMAT:
+        raise ResourceError(
+            f"{what} needs a newer pandoc than {program}. Install the extra that contains one: {EXTRA}."
+        )
     why = parsed.stopped
     if parsed.code == HEAP_EXHAUSTED:
         why = f"it takes more than {apart.MAX_PARSE_MEMORY // 2**30} GiB of memory"

@@ -49,6 +49,8 @@ PDF_HEADER_BYTES = 1024
 """Where the header of a PDF may begin; programs for mail and the web put lines before it."""
 ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
 JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
+MAN_PAGE = re.compile(rb"^\.(TH|Dd)\b|\A\.(so) \S+\s*\Z", re.MULTILINE)
+"""A command of the title of a man page, or all of a page that names another. BSD's pages begin with a date."""
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx", ".mkd")
 ENDINGS_OF_DATA = frozenset(
     {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
@@ -134,6 +136,8 @@ def _detected(file: CorpusFile) -> Format:
         return FORMATS["trec"]
     if JATS_DOCTYPE.search(start):
         return FORMATS["jats"]
+    if start[:1] in (b".", b"'") and (command := MAN_PAGE.search(start)):
+        return FORMATS["mdoc" if command[1] == b"Dd" else "man"]
     if root := ROOT.match(start):
         return _tagged_format(file, root[1].decode())
     if start[:1] == b"{":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import zipfile
 from itertools import pairwise
@@ -10,7 +11,7 @@ import pytest
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.document import Document
+from realmctl.corpus.document import Document, Dropped
 from realmctl.corpus.formats import apart, by_pandoc
 from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.settings import CorpusSettings
@@ -71,7 +72,9 @@ def test_slides_rich_text_and_notebooks_are_read(tmp_path):
     assert "It takes a minute." in read(tmp_path / "note").text, "rich text is told by its content"
 
 
-@pytest.mark.parametrize(("ending", "kind"), [*by_pandoc.MARKUP_ENDINGS.items()])
+@pytest.mark.parametrize(
+    ("ending", "kind"), [(ending, kind) for ending, kind in by_pandoc.MARKUP_ENDINGS.items() if kind != "pod"]
+)
 def test_markup_is_told_by_its_ending_or_named(tmp_path, ending, kind):
     text = "# Install\n\nRun the *installer* first.\n\nAnother paragraph.\n"
     by_ending, named = written(tmp_path / f"a{ending}", kind, text), written(tmp_path / "a.txt", kind, text)
@@ -80,6 +83,59 @@ def test_markup_is_told_by_its_ending_or_named(tmp_path, ending, kind):
             "Install",
             ["Run the installer first.", "Another paragraph."],
         )
+
+
+def test_perl_documentation_is_read(tmp_path):
+    (tmp_path / "a.pod").write_text("=head1 Install\n\nRun the I<installer> first.\n")
+    found = read(tmp_path / "a.pod")
+    assert (found.title, found.text) == ("Install", "Run the installer first.")
+
+
+MAN = """.\\" A comment, and macros before the title.
+.de Sp
+..
+.TH GREET 1 2020
+.SH NAME
+greet \\- say a word
+.SH OPTIONS
+.TP
+.B \\-l
+Say it
+.I loudly.
+"""
+BSD = """.Dd October 26, 2022
+.Dt GREET 1
+.Os
+.Sh NAME
+.Nm greet
+.Nd say a word
+"""
+
+
+def test_man_pages_are_told_by_their_content(tmp_path):
+    with gzip.open(tmp_path / "greet.1.gz", "wt") as page:
+        page.write(MAN)
+    found = read(tmp_path / "greet.1.gz")
+    assert found.title == "GREET"
+    assert found.text.split("\n") == ["NAME", "greet - say a word", "OPTIONS", "-l", "Say it loudly."]
+    (tmp_path / "greet.1").write_text(BSD)
+    assert read(tmp_path / "greet.1").text.split("\n")[0] == "NAME"
+    assert "greet — say a word" in read(tmp_path / "greet.1").text
+    (tmp_path / "hello.1").write_text(".so man1/greet.1\n")
+    (found,) = format_of(CorpusFile(tmp_path / "hello.1", CorpusSettings(), "hello.1")).read(
+        CorpusFile(tmp_path / "hello.1", CorpusSettings(), "hello.1")
+    )
+    assert isinstance(found, Dropped), "a page that names another has no text of its own"
+    (tmp_path / "list.txt").write_text(".gitignore is a file.\nThe TH element.\n")
+    assert read(tmp_path / "list.txt").text.startswith(".gitignore")
+
+
+def test_a_pandoc_that_does_not_know_the_format_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(by_pandoc.READ, "of-tomorrow", "Tomorrow's")
+    (tmp_path / "a.rst").write_text("Title\n=====\n")
+    file = CorpusFile(tmp_path / "a.rst", CorpusSettings(), "a.rst")
+    with pytest.raises(ResourceError, match="newer pandoc"):
+        list(by_pandoc.read_by_pandoc(file, "of-tomorrow"))
 
 
 def test_markup_is_plain_text_if_the_user_says_so(tmp_path):
