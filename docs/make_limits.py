@@ -136,6 +136,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve.web.connections.MOST_CONNECTIONS_TO_ACCEPT": ("", "connections that wait to be accepted"),
         "serve.messages.MOST_CHARACTERS": ("characters", "a question"),
         "serve.messages.MOST_CHARACTERS_OF_A_BLOCK": ("characters", "a block that is edited"),
+        "serve.messages.MOST_CHARACTERS_OF_A_LINE": ("characters", "a line of MCP over stdio"),
         "serve.messages.MOST_ANSWERS": ("", "answers"),
         "serve.messages.MOST_CANDIDATES": ("", "candidates"),
         "serve.messages.MOST_BLOCKS_LEFT_OUT": ("", "blocks that a question leaves out"),

@@ -409,6 +409,27 @@ FOUND = [
         "A server stopped looking for newer versions for good after one look that failed.",
         "tests/serve/test_service.py::test_a_look_that_fails_is_made_again_unless_something_is_damaged",
     ),
+    (
+        "A refresher that was started by hand ended at once, and said nothing, where its input was a pipe without a writer (`ssh -n`).",
+        T + "refresh/test_refresher.py::test_only_a_child_leaves_at_the_end_of_its_input",
+    ),
+    (
+        "The heartbeat of a refresher ended when the request could not be read for a moment, and it was killed as stuck.",
+        T
+        + "refresh/test_refresher.py::test_a_request_or_a_list_that_cannot_be_read_ends_no_heartbeat_and_prunes_nothing",
+    ),
+    (
+        "A refresher for which there was no process or memory for a moment ended the training.",
+        T + "refresh/test_child.py::test_a_refresher_that_cannot_be_started_is_tried_again",
+    ),
+    (
+        "A client that took nothing of its replies kept its connection to a server without end.",
+        "tests/serve/web/test_connections.py::test_a_client_that_takes_nothing_of_its_replies_is_left",
+    ),
+    (
+        "A request of MCP over stdio with the id null got no reply, and a line without end took all memory.",
+        "tests/serve/test_tools.py::test_a_line_that_is_no_message_is_answered",
+    ),
 ]
 REGRESSIONS = """
 ## Faults that were found

@@ -73,6 +73,8 @@ def test_search_read_and_ask_are_those_of_the_library(open_service, workspace):
         ("ask", {"question": "x" * 4001}, "4000"),
         ("search", {"query": QUESTION, "method": "bm25"}, "method"),
         ("ask", {"question": QUESTION, "compare": True}, "compare"),
+        ("search", {}, "query"),
+        ("remove", {"block": "d1-0"}, "remove"),
     ],
 )
 def test_mistakes_are_told_to_the_model_and_limits_are_those_of_the_api(open_service, name, arguments, told):
@@ -124,6 +126,9 @@ def test_a_line_that_is_no_message_is_answered(open_service, monkeypatch):
         b'{"a": ',
         b'"\xff"',
         b"[]",
+        b'{"jsonrpc": "2.0", "id": null, "method": "ping"}',
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+        b'{"jsonrpc": "2.0", "id": 8, "method": "ping", "params": {"_": "' + b"x" * 2**20 + b'"}}',
         b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}',
         b"[" * 10_000,
     ]
@@ -133,7 +138,7 @@ def test_a_line_that_is_no_message_is_answered(open_service, monkeypatch):
     run_stdio(mcp_server(open_service()))
     replies = [json.loads(line) for line in given.buffer.getvalue().splitlines()]
     told = [(reply["id"], reply.get("error", {}).get("code")) for reply in replies if reply["id"] is None]
-    assert told == [(None, code) for code in (-32700, -32700, -32600, -32600, -32700)]
+    assert told == [(None, code) for code in (-32700, -32700, -32600, -32600, -32600, -32600, -32700)]
     assert [reply["id"] for reply in replies if reply["id"] is not None] == [7]
     assert all(reply["jsonrpc"] == "2.0" for reply in replies)
 
