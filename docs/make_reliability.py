@@ -423,6 +423,10 @@ FOUND = [
         T + "refresh/test_child.py::test_a_refresher_that_cannot_be_started_is_tried_again",
     ),
     (
+        "Of two `gc` at once one stopped in the middle, when the other had removed a folder that both deleted.",
+        "tests/artifacts/test_gc.py::test_a_second_gc_takes_the_first_ones_folder_for_one_that_a_kill_left",
+    ),
+    (
         "A client that took nothing of its replies kept its connection to a server without end.",
         "tests/serve/web/test_connections.py::test_a_client_that_takes_nothing_of_its_replies_is_left",
     ),

@@ -31,6 +31,7 @@ from realmctl.artifacts.lease import try_exclusive
 from realmctl.artifacts.manifest import FORMER, Origin, read_manifest
 from realmctl.artifacts.place import MAX_SERIES_DEPTH, is_series, series_below
 from realmctl.artifacts.unfinished import partial_folders, read_recipe
+from realmctl.artifacts.writer import remove_folder
 from realmctl.errors import AccessError, ConfigError, InputError, MismatchError
 
 NEWEST, NEEDED, IN_USE, DAMAGED, LINKED = "newest", "needed", "in use", "damaged", "reached by a link"
@@ -152,7 +153,7 @@ def collect(folders: Sequence[Path], newest: int, delete: bool, workspace: Path 
                     trash = path.with_name(f".{path.name}.deleted")
                     path.rename(trash)
                     sync(path.parent)
-                    shutil.rmtree(trash)
+                    remove_folder(trash)
     why = reasons_to_keep(found, newest, in_use)
     removed = {version.path for version in gone}
     staying = [version for series in found.series for version in series if version.path not in removed]

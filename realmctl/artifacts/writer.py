@@ -128,7 +128,7 @@ def publish(partial: Path, final: Path) -> Artifact:
     After an error nothing is visible under the final name.
     """
     for name in SCRATCH_NAMES:
-        _remove_folder(partial / name)
+        remove_folder(partial / name)
     (partial / RECIPE).unlink(missing_ok=True)
     write_protect(partial)
     manifest = open_artifact(partial).manifest
@@ -137,8 +137,8 @@ def publish(partial: Path, final: Path) -> Artifact:
     return leased(Artifact(final, manifest))
 
 
-def _remove_folder(folder: Path) -> None:
-    """Remove a folder, also while another process (a refresher) still writes files into it."""
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, also while another process still writes files into it (a refresher), or removes it too (a second gc)."""
     for attempt in range(REMOVAL_ATTEMPTS):
         try:
             shutil.rmtree(folder)

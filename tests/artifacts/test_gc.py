@@ -199,6 +199,22 @@ def test_a_version_that_is_deleted_before_it_is_locked_is_refused(tmp_path, monk
         lease.lease(version / "manifest.json")
 
 
+def test_a_second_gc_takes_the_first_ones_folder_for_one_that_a_kill_left(tmp_path, monkeypatch):
+    plain(tmp_path, "a"), plain(tmp_path, "b")
+    unlink, second = os.unlink, list[Collected]()
+
+    def unlinked(path, **options):
+        if not second:
+            second.append(Collected(True, [], {}, {}))
+            second[0] = collect([tmp_path], 1, delete=True)
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", unlinked)
+    first = collect([tmp_path], 1, delete=True)
+    assert [version.path.name for version in first.gone] == ["v1"] and not second[0].gone
+    assert numbers(tmp_path / "plain") == ["v2"] and not (tmp_path / "plain/.v1.deleted").exists()
+
+
 def test_what_a_killed_gc_left_is_deleted(tmp_path):
     plain(tmp_path, "a"), plain(tmp_path, "b")
     trash = (tmp_path / "plain/v1").rename(tmp_path / "plain/.v1.deleted")
