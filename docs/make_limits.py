@@ -68,6 +68,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "corpus.formats.pdf.MAX_PDF_BYTES": ("bytes", "a PDF"),
         "corpus.formats.pdf.MAX_PDF_PAGES": ("", "pages of a PDF"),
         "corpus.formats.pdf.MAX_PDF_LINES": ("", "lines of a PDF"),
+        "corpus.formats.mail.MAX_MESSAGE_BYTES": ("bytes", "a mail; a longer one is skipped"),
+        "corpus.formats.mail.MAX_MESSAGE_LINES": ("", "lines of a mail"),
+        "corpus.formats.mail.MAX_MESSAGE_PARTS": ("", "lines of a mail that begin as the borders of its parts do"),
+        "corpus.formats.mail.MAX_MAIL_HEADER": ("characters", "what is read of a mail's subject, sender and date"),
         "corpus.formats.by_pandoc.MAX_OFFICE_BYTES": ("bytes", "a file that pandoc reads"),
         "corpus.formats.apart.MAX_PARSE_MEMORY": (
             "bytes",

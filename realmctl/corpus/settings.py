@@ -31,6 +31,7 @@ FORMAT_NAMES = Registry(
             "trec",
             "html",
             "markdown",
+            "mail",
             "pdf",
             "text",
             "docx",

@@ -19,7 +19,7 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
 from realmctl.corpus.document import Found
-from realmctl.corpus.formats import by_pandoc, kilt, pages, passages, pdf, records, wikipedia
+from realmctl.corpus.formats import by_pandoc, kilt, mail, pages, passages, pdf, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
@@ -86,6 +86,7 @@ FORMATS: dict[str, Format] = {
     "trec": Format("TREC text", passages.read_trec),
     "html": Format("HTML, one document a file", pages.read_html),
     "markdown": Format("Markdown, one document a file", pages.read_markdown),
+    "mail": Format("mail, one document a message", mail.read_mail),
     "pdf": Format("PDF, one document a file", pdf.read_pdf),
     "text": Format("plain text, one document a file", passages.read_plain),
     **{
@@ -138,6 +139,8 @@ def _detected(file: CorpusFile) -> Format:
         return FORMATS["jats"]
     if start[:1] in (b".", b"'") and (command := MAN_PAGE.search(start)):
         return FORMATS["mdoc" if command[1] == b"Dd" else "man"]
+    if file.ending in mail.ENDINGS or mail.is_mail(start):
+        return FORMATS["mail"]
     if root := ROOT.match(start):
         return _tagged_format(file, root[1].decode())
     if start[:1] == b"{":
