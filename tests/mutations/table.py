@@ -856,8 +856,8 @@ PLACES = [
             M(
                 "check",
                 "all may be deleted when it is not known what is needed",
-                "        except (OSError, ValueError):\n            return None",
-                "        except (OSError, ValueError):\n            return set()",
+                "        except (OSError, ValueError, RealmctlError):\n            return None",
+                "        except (OSError, ValueError, RealmctlError):\n            return set()",
             ),
             M(
                 "check",

@@ -123,6 +123,8 @@ def _document(file: CorpusFile, name: str, where: str, message: Message) -> Foun
     if not text and parts:
         require_package("selectolax", "html", f"{where} is a message in HTML, and reading it")
         found = document_of_html(file, "\n".join(map(_text, parts)), title)
+        if isinstance(found, SkippedPage):
+            return SkippedPage(name, title, found.reason, where)
         if isinstance(found, Document):
             has_lines, text = True, found.text
     if not text:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.document import Document, Dropped, Found
+from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import require_package
 from realmctl.inputs import streams
@@ -126,6 +126,14 @@ source of an item of Sphinx and rustdoc or unfolds it."""
 SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\u25c6", "\U0001f517"})
 """Texts of links to a heading itself."""
 NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+MAX_HTML_DEPTH = 2**14
+"""How deep elements may be nested; the parser's time grows with the square of it. A page of more is set aside."""
+NESTING = re.compile(
+    r"<(/?)(?!(?:p|li|d[dt]|t[drh]|tbody|thead|tfoot|option|br|hr|img|input|link|meta|wbr|col|area|source)\b)[a-z]",
+    re.IGNORECASE,
+)
+"""The begin or end of an element that nests: with an end tag that may not be left out."""
+NEAR_SIBLINGS = 8
 OF_LINES = "table, pre, " + ", ".join(HEADINGS)
 ITEMS_OF_A_LINE, CHARACTERS_OF_A_LINE = 10, 1000
 """What only a cell of a table that lays out a page holds: such elements, more items of lists, or more text."""
@@ -190,12 +198,17 @@ def _without_lonely_tags(html: str) -> str:
 
 
 def document_of_html(file: CorpusFile, html: str, title: str, is_marked: bool = False) -> Found:
-    """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty.
+    """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty, `SkippedPage` if it is
+    nested too deeply.
 
     is_marked: Whether all of it is content, as in Markdown.
     """
     from selectolax.lexbor import LexborHTMLParser
 
+    if _depth(html) > MAX_HTML_DEPTH:
+        return SkippedPage(
+            file.name, title, f"its elements are nested more than {MAX_HTML_DEPTH:,} deep", str(file.path)
+        )
     page = LexborHTMLParser(html)
     titles = [title, *(_one_line(each.text()) for each in page.css("head > title")[:1])]
     content = page.body
@@ -217,6 +230,11 @@ def document_of_html(file: CorpusFile, html: str, title: str, is_marked: bool = 
         headings=frozenset(end for end, (_, is_heading) in zip(ends, lines, strict=True) if is_heading),
         where=str(file.path),
     )
+
+
+def _depth(html: str) -> int:
+    """How many elements are open at once, at most, if none is closed by another one."""
+    return max(accumulate((-1 if tag[1] else 1 for tag in NESTING.finditer(html)), initial=0))
 
 
 def _content(page: Any) -> Any:
@@ -353,10 +371,28 @@ def _is_asked(button: Any) -> bool:
     """Whether a button is all the text of a heading or of a summary, at most three elements deep in it."""
     node = button
     for _ in range(3):
+        if not _is_alone(node):
+            return False
         node = node.parent
         if node is None or node.tag in ASKED:
-            return node is not None and _one_line(node.text()) == _one_line(button.text())
+            return node is not None
     return False
+
+
+def _is_alone(node: Any) -> bool:
+    """Whether no sibling of a node has text, of a few on each side. A node with more siblings is not alone."""
+    for side in ("prev", "next"):
+        sibling = getattr(node, side)
+        for _ in range(NEAR_SIBLINGS):
+            if sibling is None:
+                break
+            if sibling.tag in NO_TEXT or not sibling.text().strip():
+                sibling = getattr(sibling, side)
+            else:
+                return False
+        else:
+            return False
+    return True
 
 
 def _one_line(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import corpus_files
-from realmctl.corpus.document import Document
+from realmctl.corpus.document import Document, SkippedPage
 from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.reading import documents
 from realmctl.corpus.settings import CorpusSettings
@@ -314,3 +314,21 @@ def test_the_code_of_mdx_is_left_out(tmp_path):
 )
 def test_what_a_reader_sees_is_read(tmp_path, html, lines):
     assert lines_of(tmp_path, "a.html", f"<!DOCTYPE html><title>T</title><body>{html}") == ("T", lines)
+
+
+def test_a_page_that_is_nested_too_deeply_is_set_aside_and_a_long_list_is_not(tmp_path):
+    head = "<!DOCTYPE html><title>T</title><body>"
+    for deep in ("<ul><li>", "<div>", "<b>"):
+        (tmp_path / "a.html").write_text(head + deep * 100_000 + "words")
+        (found,) = read(tmp_path / "a.html")
+        assert isinstance(found, SkippedPage) and "nested" in found.reason and found.where == str(tmp_path / "a.html")
+    items = "<li>one<p>two" * 20_000
+    assert lines_of(tmp_path, "b.html", f"{head}<ul>{items}</ul>{'<div>x</div>' * 20_000}")[1][-1] == "x"
+
+
+def test_many_buttons_in_a_heading_are_none_of_its_text(tmp_path):
+    html = "<h2>Tools<button>a</button><button>b</button></h2><h3><span><button>How?</button></span><i></i></h3><p>So."
+    assert lines_of(tmp_path, "a.html", f"<!DOCTYPE html><title>T</title><body>{html}") == (
+        "T",
+        ["Tools", "How?", "So."],
+    )
