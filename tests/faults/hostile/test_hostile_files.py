@@ -30,7 +30,13 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.compress,
     ".zst": zstandard.compress,
 }
-SUFFIXES = [".jsonl", ".json", ".xml", ".txt", ".csv", ".tsv", ".yaml", ".npy", ".safetensors", ""]
+SUFFIXES = [
+    *(".jsonl", ".json", ".xml", ".txt", ".csv", ".tsv", ".yaml", ".npy", ".safetensors", ""),
+    *(".html", ".md", ".eml", ".mbox"),
+]
+
+
+MAIL = b"From: a\nDate: b\nSubject: =?utf-8?q?c?=\n"
 
 
 class Bomb:
@@ -77,6 +83,14 @@ def contents(draw: random.Random, canary: Path) -> list[bytes]:
         (100).to_bytes(8, "little")
         + b'{"a": {"dtype": "F32", "shape": [9999999999], "data_offsets": [0, 4]}}'.ljust(100),
         bytes(draw.randint(1, 50_000_000)),
+        b"<!DOCTYPE html><body>" + draw.choice([b"<ul><li>", b"<div>", b"<table><tr><td>", b"<h1><button>"]) * deep,
+        b"---\ntitle: &a [x]\n"
+        + b"".join(b"b%d: &b%d [*a, *a]\n" % (n, n) for n in range(50))
+        + b"---\n"
+        + b"> " * deep,
+        MAIL + b"Content-Type: text/plain; " + b"a=b; " * wide + b"\n\nx\n",
+        MAIL + b"".join(b'Content-Type: multipart/mixed; boundary="%d"\n\n--%d\n' % (n, n) for n in range(deep)),
+        b"From a@b Thu Jan  1 00:00:00 1970\n" + MAIL + b"\n" + b"x" * wide,
     ]
 
 
@@ -127,6 +141,9 @@ VALID = [
     '{"data": [{"title": "t", "paragraphs": [{"context": "c d", "qas": [{"id": "1", "question": "q", "answers": '
     '[{"text": "c", "answer_start": 0}]}]}]}]}',
     "0 Q0 d1 1 0.5 run\n0 Q0 d2 2 0.25 run\n",
+    "<!DOCTYPE html><title>Ada</title><main><h1>Ada</h1><ul><li>born<li>in London</ul></main>",
+    "---\ntitle: Ada\n---\n# Ada\n\n- born\n- in *London*\n",
+    "From a@b Thu Jan  1 00:00:00 1970\nFrom: a\nDate: b\nSubject: c\nContent-Type: text/html\n\n<p>Ada was born.\n",
 ]
 
 
