@@ -94,7 +94,8 @@ class Recorder:
         kept = {} if retriever is None else {"kept_step": retriever.metrics.get("kept_step")}
         parts: dict[str, Artifact] = {}
         if retriever is not None:  # the start has been embedded
-            searched, name = (bench.start, "encoder") if kept["kept_step"] == 0 else (retriever, arm)
+            is_start = kept["kept_step"] == 0 or retriever.path == bench.start.path
+            searched, name = (bench.start, "encoder") if is_start else (retriever, arm)
             parts = {"retriever": searched}
         cloze = cloze_recall(bench, searched, name) if parts and {"cloze", "chosen"} & {*missing} else {}
         if parts and missing != ["cloze"]:

@@ -209,7 +209,7 @@ def _realm(name: str, sizes: Reading, after: str) -> Callable[[Bench], Artifact]
             steps=sizes.steps, batch_size=sizes.batch, micro_batch=sizes.micro, candidates=sizes.candidates, lr=1e-4, retriever_lr=sizes.retriever_lr, optimizer="adamw", dropout=0.0,
             refresh="inline", refresh_every=100, seed=bench.seed, **sizes.more,
         )  # fmt: skip
-        return model.part("retriever")
+        return start if model.metrics.get("kept_step") == 0 else model.part("retriever")
 
     return arm
 
