@@ -16,20 +16,13 @@ from torch import Tensor
 
 from realmctl.errors import InputError, as_realmctl_error
 from realmctl.models.families.known import known_types
-from realmctl.models.weights import load_pickled, load_tensors
+from realmctl.models.weight_files import load_weights
+from realmctl.pipeline.sources import HUB_FILES as ENCODER_FILES
 from realmctl.tokens.names import TOKENIZER_FILES
 
 CheckpointKind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
 BLOCK_EMBEDDINGS = "block_emb"
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-HUB_FILES = (
-    "*.json",
-    "*.safetensors",
-    "pytorch_model*.bin",
-    "*/pytorch_model.bin",
-    "vocab.txt",
-    "block_records.npy",
-)
+HUB_FILES = (*ENCODER_FILES, "*/pytorch_model.bin", "block_records.npy")
 MAX_JSON_BYTES = 16 * 2**20
 
 
@@ -57,17 +50,6 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     weights, tensors = load_weights(folder)
     return Checkpoint(folder, (folder / "config.json", *weights), config, tensors, _kind(tensors, folder))
-
-
-def load_weights(folder: Path) -> tuple[list[Path], dict[str, Tensor]]:
-    """Return the files of weights in a folder and their tensors. Nothing in a file is executed.
-
-    Raises InputError when there are none, or when one is damaged or holds more than plain tensors.
-    """
-    weights, tensors = _weight_files(folder), dict[str, Tensor]()
-    for path in weights:
-        tensors |= load_pickled(path) if path.suffix == ".bin" else load_tensors(path)
-    return weights, tensors
 
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
@@ -98,28 +80,6 @@ def read_json(path: Path, kind: type[Any] = dict) -> Any:
             f"Cannot read {path}: {error}. A model is a folder with config.json and weights."
         ) from None
     return found
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    for name in WEIGHTS:
-        if (folder / name).is_file():
-            return [folder / name]
-        if (folder / f"{name}.index.json").is_file():
-            return _shards(folder / f"{name}.index.json")
-    raise InputError(f"{folder} holds no weights: neither {' nor '.join(WEIGHTS)}. Get the checkpoint again.")
-
-
-def _shards(index: Path) -> list[Path]:
-    listed = read_json(index).get("weight_map")
-    if not isinstance(listed, dict) or not all(isinstance(name, str) and "\0" not in name for name in listed.values()):
-        raise InputError(f"{index} does not list files of weights. Get the checkpoint again.")
-    paths = [index.parent / name for name in sorted(set(listed.values()))]
-    for path in paths:
-        if path.parent != index.parent or path.suffix not in (".bin", ".safetensors") or not path.is_file():
-            raise InputError(
-                f"{index} names {path.name}, which is not a file of weights in the same folder. Get it again."
-            )
-    return paths
 
 
 def _kind(tensors: Mapping[str, Tensor], folder: Path) -> CheckpointKind:

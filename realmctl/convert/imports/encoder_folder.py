@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel
 
-from realmctl.convert.imports.checkpoint import load_weights, read_json
+from realmctl.convert.imports.checkpoint import read_json
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import say
 from realmctl.models.bert.files import IGNORED, read_config
@@ -26,6 +26,7 @@ from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import Activation, HeadStep, steps_of
 from realmctl.models.towers.layout import BlockForm
 from realmctl.models.towers.sentence_tower import SentenceTower
+from realmctl.models.weight_files import load_weights
 from realmctl.models.weights import load_into
 from realmctl.tokens.tokenizer_folder import stated_length
 

@@ -21,7 +21,8 @@ from realmctl.models.bert.foreign_config import read_fields
 from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory, weights_of
 from realmctl.models.families.family import Family
 from realmctl.models.families.known import FAMILIES, family, family_of, known_types
-from realmctl.models.weights import WithoutDraws, load_into, load_pickled, load_tensors, require_finite, save_tensors
+from realmctl.models.weight_files import load_weights
+from realmctl.models.weights import WithoutDraws, load_into, load_tensors, require_finite, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
 _SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
@@ -128,8 +129,8 @@ def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[PreTrain
 
     A folder without a head gets one with random weights. `dropout`, from 0 to below 1, replaces the rates of config.json.
 
-    Takes the weights of transformers' base model, masked language model or BertForPreTraining, as model.safetensors or
-    pytorch_model.bin. A pooler is kept in `base_model.pooler`, without gradient; a retriever may use it.
+    Takes the weights of transformers' base model, masked language model or BertForPreTraining, in the files that
+    `load_weights` reads. A pooler is kept in `base_model.pooler`, without gradient; a retriever may use it.
     Raises InputError that names a tensor which is missing, unknown or of another shape.
     """
     config = read_config(folder)
@@ -137,7 +138,7 @@ def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[PreTrain
     if dropout is not None:
         for name in known.rates:
             setattr(config, name, dropout)
-    read = {name: tensor for name, tensor in _read(folder).items() if not IGNORED.fullmatch(name)}
+    read = {name: tensor for name, tensor in load_weights(folder)[1].items() if not IGNORED.fullmatch(name)}
     has_head = any(name.startswith(known.head) for name in read)
     with WithoutDraws() if has_head else nullcontext():
         model = known.masked_lm(config)
@@ -178,13 +179,6 @@ def load_bert(folder: Path, pooler: bool) -> PreTrainedModel:
         model = family(config.model_type).new_base(config, pooler)
     load_into(model, load_tensors(folder / "model.safetensors"), folder)
     return model.eval()
-
-
-def _read(folder: Path) -> dict[str, Tensor]:
-    pickled = folder / "pytorch_model.bin"
-    if pickled.exists() and not (folder / "model.safetensors").exists():
-        return load_pickled(pickled)
-    return load_tensors(folder / "model.safetensors")
 
 
 def named_as(masked_lm: PreTrainedModel, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

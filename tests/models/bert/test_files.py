@@ -63,6 +63,37 @@ def test_other_bert_folders(kind: type, pickled: bool, tmp_path: Path) -> None:
     assert loaded.cls.predictions.decoder.weight is loaded.bert.embeddings.word_embeddings.weight
 
 
+@pytest.mark.parametrize("pickled", [False, True])
+def test_weights_in_parts(pickled: bool, tmp_path: Path) -> None:
+    source = BertModel(config())
+    source.save_pretrained(tmp_path, max_shard_size="20KB")
+    parts = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(parts) > 1
+    if pickled:
+        for part in parts:
+            torch.save(load_file(part), tmp_path / f"pytorch_{part.stem}.bin")
+            part.unlink()
+        index = tmp_path / "model.safetensors.index.json"
+        renamed = index.read_text().replace('"model-', '"pytorch_model-').replace(".safetensors", ".bin")
+        (tmp_path / "pytorch_model.bin.index.json").write_text(renamed)
+        index.unlink()
+    loaded, _ = load_masked_lm(tmp_path)
+    for name, tensor in source.state_dict().items():
+        assert torch.equal(loaded.bert.state_dict()[name], tensor), name
+    next(tmp_path.glob("*00002*")).unlink()
+    with pytest.raises(InputError, match="00002"):
+        load_masked_lm(tmp_path)
+
+
+def test_parts_outside_the_folder(mlm: BertForMaskedLM, tmp_path: Path) -> None:
+    save_masked_lm(mlm, tmp_path / "model")
+    (tmp_path / "model/model.safetensors").rename(tmp_path / "x.safetensors")
+    for named in ("../x.safetensors", str(tmp_path / "x.safetensors"), "a\0b.safetensors", "config.json", 7):
+        (tmp_path / "model/model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": named}}))
+        with pytest.raises(InputError, match=r"index\.json"):
+            load_masked_lm(tmp_path / "model")
+
+
 def test_tied_weights_under_the_decoders_name_alone(mlm: BertForMaskedLM, tmp_path: Path) -> None:
     save_masked_lm(mlm, tmp_path)
     tensors = load_file(tmp_path / "model.safetensors")
