@@ -51,7 +51,8 @@ class MineNegatives(MiningSettings, Stage):
         from realmctl.questions.questions import read_questions
         from realmctl.questions.ranking.answer_relevance import answer_relevance
         from realmctl.questions.ranking.beir import qrels_file
-        from realmctl.questions.ranking.trec import read_qrels, trec_named
+        from realmctl.questions.ranking.qrels import read_qrels
+        from realmctl.questions.ranking.trec import trec_named
         from realmctl.retrieval.negatives import mine
 
         if self.qrels is not None:

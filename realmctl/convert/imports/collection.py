@@ -18,7 +18,7 @@ from realmctl.errors import ConfigError, InputError, one_line
 from realmctl.inputs.rows import Row, columnar, first_of, is_columnar, json_lines, table
 from realmctl.inputs.streams import head
 from realmctl.log import progress, say
-from realmctl.questions.ranking.trec import relevance_of
+from realmctl.questions.ranking.qrels import judgements
 
 PREFIXES = ("ir:", "hf:")
 NANO_BEIR = tuple(
@@ -43,9 +43,9 @@ NANO_BEIR = tuple(
 ROLE = re.compile(r"(corpus|queries|qrels|default)(?=[./-])")
 """How the path of a file on the hub begins. MTEB calls the judgements default."""
 SPLIT = re.compile(r"[A-Za-z]+")
-IDS, QUERY_IDS, DOCUMENT_IDS = ("_id", "id"), ("query-id", "query_id"), ("corpus-id", "corpus_id")
+IDS = ("_id", "id")
 QUERY_TEXTS = ("text", "query")
-COLUMNS = (*IDS, *QUERY_IDS, *DOCUMENT_IDS, *QUERY_TEXTS, "title", "score")
+COLUMNS = (*IDS, *QUERY_TEXTS, "title")
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,9 @@ def _of_hub(name: str, split: str) -> Collection:
         ),
         ((_value(row, IDS), _value(row, QUERY_TEXTS)) for row in _rows(files["queries"], QUERY_TEXTS)),
         (
-            (_value(row, QUERY_IDS), _value(row, DOCUMENT_IDS), _relevance(row))
-            for row in _rows(_of_split(repository, files["qrels"], split), QUERY_IDS)
+            (query, document, relevance)
+            for path in _of_split(repository, files["qrels"], split)
+            for _, query, document, relevance in judgements(path)
         ),
     )
 
@@ -192,14 +193,6 @@ def _rows(paths: Iterable[Path], needed: tuple[str, ...]) -> Iterator[Row]:
             yield from columnar(path, COLUMNS, needed=needed)
         else:
             yield from json_lines(path) if start.lstrip().startswith(b"{") else table(path)[1]
-
-
-def _relevance(row: Row) -> int:
-    """Return a judgement. NanoBEIR's have no score: what they name is relevant."""
-    score = row.fields.get("score", 1)
-    if (value := relevance_of(str(score))) is None:
-        raise InputError(f"{row.where}: the score {score!r} is no whole number. Name a dataset with whole judgements.")
-    return value
 
 
 def _value(row: Row, names: tuple[str, ...]) -> str:

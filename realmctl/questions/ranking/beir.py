@@ -1,4 +1,5 @@
-"""BEIR's folders (github.com/beir-cellar/beir): corpus.jsonl, queries.jsonl, and qrels/train.tsv, dev.tsv and test.tsv.
+"""BEIR's folders (github.com/beir-cellar/beir): corpus.jsonl, queries.jsonl, and qrels/train.tsv, dev.tsv and test.tsv, or other
+files that `qrels.read_qrels` reads.
 
 The functions take a folder or one of its files. A file is returned as it is.
 """
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from realmctl.errors import InputError
 from realmctl.log import say
+
+QRELS_ENDINGS = frozenset((".tsv", ".txt", ".csv", ".qrels", ".qrel", ".trec", ".jsonl", ".parquet"))
 
 
 def is_beir(path: Path) -> bool:
@@ -39,10 +42,10 @@ def qrels_file(path: Path, split: str) -> Path:
     if not path.is_dir():
         return path
     folder = path / "qrels" if (path / "qrels").is_dir() else path
-    files = sorted(file for file in folder.iterdir() if ".tsv" in file.suffixes and file.is_file())
+    files = sorted(file for file in folder.iterdir() if {*file.suffixes} & QRELS_ENDINGS and file.is_file())
     found = [file for file in files if file.name.partition(".")[0] == split] or files
     if len(found) != 1:
-        names = ", ".join(file.name for file in files) or "no .tsv file"
+        names = ", ".join(file.name for file in files) or f"no file that ends in {', '.join(sorted(QRELS_ENDINGS))}"
         raise InputError(f"{folder} holds {names}, and judgements of one split are needed. Name the file.")
     say(f"{path}: judgements of {found[0].name}")
     return found[0]

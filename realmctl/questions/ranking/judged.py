@@ -18,8 +18,8 @@ from realmctl.log import say, warn
 from realmctl.questions.labelled import LabelledQuestion, read_labelled
 from realmctl.questions.questions import Question
 from realmctl.questions.ranking.beir import corpus_file, is_beir, qrels_file, queries_file
+from realmctl.questions.ranking.qrels import read_qrels
 from realmctl.questions.ranking.queries import read_queries
-from realmctl.questions.ranking.trec import read_qrels
 
 
 def judged_questions(queries: Path, qrels: Path) -> list[Question]:
@@ -27,7 +27,7 @@ def judged_questions(queries: Path, qrels: Path) -> list[Question]:
 
     Args:
         queries: a file of queries, or a BEIR folder.
-        qrels: judgements in TREC's or BEIR's format, or a BEIR folder, whose split test is taken.
+        qrels: a file of judgements, or a BEIR folder, whose split test is taken.
 
     Raises:
         InputError: no query has a relevant document, or a file is malformed.

@@ -17,7 +17,8 @@ import numpy as np
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.questions.ranking.beir import qrels_file
-from realmctl.questions.ranking.trec import Relevance, read_qrels, read_run, trec_named
+from realmctl.questions.ranking.qrels import read_qrels
+from realmctl.questions.ranking.trec import Relevance, read_run, trec_named
 
 QUERIES_AT_ONCE = 512
 Ranking = tuple[str, Mapping[str, float]]

@@ -17,10 +17,10 @@ from realmctl.inputs.rows import Row, columnar, header, is_columnar, json_lines,
 from realmctl.inputs.streams import head
 from realmctl.questions.questions import ID_FIELDS, QUESTION_FIELDS, Question, identity_of, parse_questions
 from realmctl.questions.ranking.beir import queries_file
+from realmctl.questions.ranking.qrels import names_judgements
 
 TEXT_FIELDS = (*QUESTION_FIELDS, "text")
 TEXT_COLUMNS = tuple(name.lower() for name in TEXT_FIELDS)
-QRELS_HEADER = "corpus-id"
 ANSWER_LIST = re.compile(r"\"?\[.*\]\"?")
 
 
@@ -61,11 +61,11 @@ def _records(path: Path) -> Iterator[tuple[str, str, str]]:
         return map(_named, columnar(path, (*TEXT_FIELDS, *ID_FIELDS), needed=TEXT_FIELDS))
     first = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0].rstrip("\r")
     columns = first.split("\t")
-    if QRELS_HEADER in columns:
-        raise InputError(f"{path} holds relevance judgements (qrels), not queries. Name the file of queries.")
     names = {*header(first)}
     if names & {*TEXT_COLUMNS} and names & {*ID_FIELDS}:
         return map(_named, table(path)[1])
+    if names_judgements(names):
+        raise InputError(f"{path} holds relevance judgements (qrels), not queries. Name the file of queries.")
     if _is_record(first):
         return map(_named, json_lines(path))
     if len(columns) == 2 and not first.startswith(("[", "{")) and not ANSWER_LIST.fullmatch(columns[1].strip()):

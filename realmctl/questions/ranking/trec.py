@@ -1,8 +1,7 @@
-"""TREC's text formats: rankings of a system (a run) and relevance judgements (qrels). BEIR's qrels are read too.
+"""TREC's text formats: rankings of a system (a run), read and written, and relevance judgements (qrels), written.
 
-A line of a run is `query Q0 document rank score tag`, a line of qrels `query 0 document relevance`. BEIR's qrels have
-three columns between tabs and a header. Fields are separated by white space, so white space in an id is written as in
-a URL (`%20`). trec_eval ignores the rank: it sorts by score, and ties by its own rule. So scores are written falling.
+A line of a run is `query Q0 document rank score tag`, a line of qrels `query 0 document relevance`. Fields are separated by white space,
+so white space in an id is written as in a URL (`%20`). trec_eval ignores the rank: it sorts by score, and ties by its own rule. So scores are written falling.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from realmctl.inputs.streams import lines
 
 Relevance = Mapping[str, Mapping[str, int]]
 SPACE = re.compile(r"\s")
-BEIR_HEADER = ("query-id", "corpus-id", "score")
 
 
 def trec_name(identity: str) -> str:
@@ -80,21 +78,6 @@ def _run_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
         yield number, fields[0], fields[2], score
 
 
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Return {query: {document: relevance}} of TREC's or BEIR's qrels. All of them are kept in memory.
-
-    Raises:
-        InputError: a line is malformed, a pair has two different judgements, or there are no judgements.
-    """
-    judged: dict[str, dict[str, int]] = {}
-    for where, query, name, value in _judgements(path):
-        if judged.setdefault(query, {}).setdefault(name, value) != value:
-            raise InputError(f"{where}: another line judges {name} differently for query {query}. Correct one of them.")
-    if not judged:
-        raise InputError(f"{path} holds no relevance judgement. Is this the right file?")
-    return judged
-
-
 def trec_named(relevance: Relevance) -> dict[str, dict[str, int]]:
     """Return judgements with ids as a TREC run has them, without white space."""
     return {
@@ -108,29 +91,6 @@ def qrels_lines(relevance: Relevance) -> Iterator[str]:
     for query, judged in relevance.items():
         for name, value in judged.items():
             yield f"{trec_name(query)} 0 {trec_name(name)} {value}\n"
-
-
-def _judgements(path: Path) -> Iterator[tuple[str, str, str, int]]:
-    beir = False
-    for number, line in lines(path):
-        tabbed = tuple(field.strip() for field in line.split("\t"))
-        if number == 1 and tabbed == BEIR_HEADER:
-            beir = True
-            continue
-        if not line.strip():
-            continue
-        fields = tabbed if beir else tuple(line.split())
-        value = relevance_of(fields[-1]) if len(fields) == (3 if beir else 4) else None
-        if value is None:
-            expected = "`query-id corpus-id score`" if beir else "`query 0 document relevance`, or a header of BEIR's"
-            raise InputError(f"{path}:{number}: not a line of qrels, {expected}. Correct or remove the line.")
-        yield f"{path}:{number}", fields[0], fields[-2], value
-
-
-def relevance_of(text: str) -> int | None:
-    """Return a judgement, such as 1 or 1.0; None for what is no whole number."""
-    value = _number(text)
-    return int(value) if value is not None and value == int(value) else None
 
 
 def _number(text: str) -> float | None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from realmctl.errors import InputError
-from realmctl.questions.ranking.trec import falling, qrels_lines, read_qrels, read_run, run_lines, trec_name, trec_named
+from realmctl.questions.ranking.qrels import read_qrels
+from realmctl.questions.ranking.trec import falling, qrels_lines, read_run, run_lines, trec_name
 
 FLOATS = st.floats(-100, 100, width=32)
 
@@ -61,36 +62,7 @@ def test_runs_that_are_refused(tmp_path, content, says):
         list(read_run(tmp_path / "run"))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "q1 0 d1 2\nq1 0 d2 0\nq2 0 d%201 1\n\n",
-        "q1\t0\td1\t2\nq1\t0\td2\t0\nq2\t0\td%201\t1\n",
-        "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq2\td 1\t1\n",
-    ],
-)
-def test_qrels(tmp_path, content):
-    (tmp_path / "qrels").write_text(content)
-    assert trec_named(read_qrels(tmp_path / "qrels")) == {"q1": {"d1": 2, "d2": 0}, "q2": {"d%201": 1}}
-
-
 def test_qrels_are_written_as_they_are_read(tmp_path):
     judged = {"q 1": {"d1": 2, "d 2": 0}, "q2": {}, "q3": {"d1": 1}}
     (tmp_path / "qrels").write_text("".join(qrels_lines(judged)))
     assert read_qrels(tmp_path / "qrels") == {"q%201": {"d1": 2, "d%202": 0}, "q3": {"d1": 1}}
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("", "qrels"),
-        ("q1 d1 1\n", "qrels:1: "),
-        ("q1 0 d1 0.5\n", "qrels:1: "),
-        ("query-id\tcorpus-id\tscore\nq1\t0\td1\t1\n", "qrels:2: .*`query-id"),
-        ("q1 0 d1 1\nq1 0 d1 0\n", "qrels:2: .*d1"),
-    ],
-)
-def test_qrels_that_are_refused(tmp_path, content, says):
-    (tmp_path / "qrels").write_text(content)
-    with pytest.raises(InputError, match=says):
-        read_qrels(tmp_path / "qrels")
