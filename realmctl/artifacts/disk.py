@@ -11,6 +11,7 @@ import errno
 import io
 import itertools
 import os
+import secrets
 import shutil
 import stat
 import zlib
@@ -182,24 +183,31 @@ def make_folders(path: Path) -> None:
         sync(folder)
 
 
-def write_file(path: Path, data: bytes, durable: bool = True) -> None:
+def write_file(path: Path, data: bytes, durable: bool = True, shared: bool = False) -> None:
     """Write a small file atomically: a reader sees the old content, or all of the new content.
 
     The order is: write a temporary file, read it back, fsync it, rename it, fsync the folder. If the last fsync
     fails, a file that did not exist before is removed again.
 
     durable: Whether the file must survive a power cut. Otherwise nothing is flushed.
+    shared: Whether others may write the file at the same time. Each then has a temporary file of its own, and the last one wins.
     """
-    temporary = path.with_name(path.name + WRITING_SUFFIX)
-    file = CheckedFile(temporary)
-    file.write(data)
-    file.close()
-    if not durable:
+    own = f".{secrets.token_hex(4)}" if shared else ""
+    temporary = path.with_name(path.name + own + WRITING_SUFFIX)
+    try:
+        file = CheckedFile(temporary)
+        file.write(data)
+        file.close()
+        if durable:
+            sync(temporary)
+        existed = os.path.lexists(path)
         temporary.replace(path)
+    except OSError:
+        if shared:  # nobody writes a file of this name again
+            temporary.unlink(missing_ok=True)
+        raise
+    if not durable:
         return
-    sync(temporary)
-    existed = os.path.lexists(path)
-    temporary.replace(path)
     try:
         sync(path.parent)
     except OSError:

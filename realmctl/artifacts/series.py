@@ -156,7 +156,7 @@ def pin(version: Artifact) -> None:
     """
     if not VERSION_NAME.fullmatch(version.path.name):
         raise ConfigError(f"{version.path} is not a version of a series, such as artifacts/qa-model/v2. Name one.")
-    write_file(version.path.parent / PINNED, f"{version.path.name}\n".encode())
+    write_file(version.path.parent / PINNED, f"{version.path.name}\n".encode(), shared=True)
 
 
 def unpin(series: Path) -> None:

@@ -27,6 +27,26 @@ def test_a_manifest_whose_folder_could_not_be_flushed_is_removed(tmp_path, monke
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"new"}
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_who_writes_a_shared_file_at_once_does_not_meet(tmp_path, monkeypatch, durable):
+    """A second writer comes and goes while the first has written half of its work: between its file and its name."""
+    compare = CheckedFile._compare
+
+    def interrupted(file: CheckedFile) -> None:
+        monkeypatch.setattr(CheckedFile, "_compare", compare)
+        write_file(tmp_path / "pin", b"second", durable, shared=True)
+        assert (tmp_path / "pin").read_bytes() == b"second"
+        compare(file)
+
+    monkeypatch.setattr(CheckedFile, "_compare", interrupted)
+    write_file(tmp_path / "pin", b"first", durable, shared=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"pin": b"first"}
+    monkeypatch.setattr(CheckedFile, "_compare", lambda file: (_ for _ in ()).throw(broken()))
+    with pytest.raises(OSError, match="Input/output"):
+        write_file(tmp_path / "pin", b"third", durable, shared=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"pin": b"first"}
+
+
 def test_a_rename_never_replaces(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

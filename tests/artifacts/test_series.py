@@ -14,6 +14,7 @@ import pytest
 
 from realmctl.artifacts import MANIFEST, open_artifact, series, verify, version_numbers
 from realmctl.artifacts.catalogue import listing
+from realmctl.artifacts.disk import CheckedFile
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from tests.faults.children import ended, forked, killed
 from tests.fixtures.small_stages import Child, Plain, Steps
@@ -212,6 +213,21 @@ def test_a_version_beside_the_pinned_one_is_told_when_it_is_made_and_when_it_is_
         assert "warning" in told and f"`realmctl pin {tmp_path / 'out' / 'v2'}`" in told
     assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
     assert "warning" not in capsys.readouterr().err
+
+
+def test_two_who_pin_at_once_do_not_meet(tmp_path, monkeypatch):
+    first, second = (Plain(text=text).make(tmp_path / "out") for text in "ab")
+    compare = CheckedFile._compare
+
+    def interrupted(file: CheckedFile) -> None:
+        monkeypatch.setattr(CheckedFile, "_compare", compare)
+        series.pin(second)
+        assert open_artifact(tmp_path / "out").path == second.path
+        compare(file)
+
+    monkeypatch.setattr(CheckedFile, "_compare", interrupted)
+    series.pin(first)
+    assert open_artifact(tmp_path / "out").path == first.path
 
 
 @pytest.mark.parametrize("out", ["", " ", "a\nb", "a\x1b[0m", "a\x00b"])

@@ -243,7 +243,7 @@ class RefreshFolder:
 
     def beat(self, beat: Beat) -> None:
         """Write the heartbeat."""
-        write_file(self.path / HEARTBEAT, json.dumps(beat).encode(), durable=False)
+        write_file(self.path / HEARTBEAT, json.dumps(beat).encode(), durable=False, shared=True)
 
     def last_beat(self) -> Beat:
         """Return the last heartbeat of a refresher; an empty one when there is none, or it is damaged."""
