@@ -11,7 +11,7 @@ from realmctl.training.settings.retriever import DprSettings
 
 
 class DprFinetune(DprSettings, TrainingStage):
-    """Fine-tune a retriever on questions with labelled passages: training files of DPR and Tevatron, or judged queries.
+    """Fine-tune a retriever on questions with labelled passages: training files of DPR, Tevatron, FlagEmbedding and sentence-transformers, or judged queries.
 
     Each question has to find its positive passage among all passages of the batch. The retriever may come from `ict-init`,
     with --steps 0 for a BERT as it is, or from `import`. Under torchrun each process takes a part of the batch. The

@@ -1,8 +1,9 @@
-"""Read questions with labelled passages: the training files of DPR and of Tevatron.
+"""Read questions with labelled passages: the training files of DPR, Tevatron, FlagEmbedding and sentence-transformers.
 
 DPR's (github.com/facebookresearch/DPR, biencoder-*.json) is a JSON list with `positive_ctxs` and `hard_negative_ctxs`.
 Tevatron's (github.com/texttron/tevatron) has JSON lines, or rows of Parquet, with `positive_passages` and
-`negative_passages`; in version 2 `positive_document_ids` and `negative_document_ids` name passages of a corpus. DPR's list has tens of gigabytes as Python objects, so it is read one record at a time.
+`negative_passages`; in version 2 `positive_document_ids` and `negative_document_ids` name passages of a corpus. FlagEmbedding's JSON lines have lists of texts, `pos` and `neg`, and
+the pairs and triplets of sentence-transformers one text each, `positive` and `negative`, or `negative_1`, `negative_2` and so on. DPR's list has tens of gigabytes as Python objects, so it is read one record at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from realmctl.inputs import streams
 from realmctl.inputs.dataset_folders import only_split
 from realmctl.inputs.rows import Row, columnar, first_of, is_columnar, json_lines, json_list
 
-QUESTIONS = ("question", "query", "query_text")
-POSITIVES = ("positive_ctxs", "positive_passages", "positive_document_ids")
-NEGATIVES = ("hard_negative_ctxs", "negative_passages", "negative_document_ids")
+QUESTIONS = ("question", "query", "query_text", "anchor")
+TEXTS_OF_POSITIVES = ("positive", "pos")
+TEXTS_OF_NEGATIVES = ("negative", "neg", *(f"negative_{number}" for number in range(1, 101)))
+"""Fields in which a text is a passage. In the others it is the id of one."""
+POSITIVES = ("positive_ctxs", "positive_passages", "positive_document_ids", *TEXTS_OF_POSITIVES)
+NEGATIVES = ("hard_negative_ctxs", "negative_passages", "negative_document_ids", *TEXTS_OF_NEGATIVES)
 IDS = ("docid", "passage_id", "psg_id", "_id", "id")
 
 
@@ -42,7 +46,7 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
     A list of passages may be empty. A passage that is named by its id alone has no text.
 
     Raises:
-        InputError: the file is neither DPR's nor Tevatron's, or a record is malformed. The message names the record.
+        InputError: the file has none of these layouts, or a record is malformed. The message names the record.
     """
     for where, _, record in _rows(path):
         question = first_of(record, QUESTIONS)
@@ -57,19 +61,33 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
 
 def _passages(record: Mapping[str, object], names: tuple[str, ...], where: str) -> tuple[Document, ...]:
     try:
-        passages = [_passage(item) for item in first_of(record, names) or ()]
+        passages = [
+            _passage(item, name in (*TEXTS_OF_POSITIVES, *TEXTS_OF_NEGATIVES))
+            for name in names
+            for item in _items(record.get(name))
+        ]
         "".join(part for passage in passages for part in (passage.id, passage.title, passage.text)).encode()
     except (TypeError, KeyError, AttributeError, UnicodeEncodeError) as error:
         raise InputError(
-            f"{where}: {' or '.join(names)} is not a list of passages with a text ({type(error).__name__}: {error}). "
+            f"{where}: {' or '.join(name for name in names if name in record)} is not a list of passages with a text "
+            f"({type(error).__name__}: {error}). "
             "Correct or remove the record."
         ) from None
     return tuple(passage for passage in passages if passage.text.strip() or passage.id)
 
 
-def _passage(item: Any) -> Document:
-    """Return a passage with its text, or with its id if it has no text. Raises KeyError if it has neither."""
-    if isinstance(item, str | int):
+def _items(value: Any) -> Any:
+    return () if value is None else [value] if isinstance(value, str) else value
+
+
+def _passage(item: Any, is_text: bool) -> Document:
+    """Return a passage with its text, or with its id if it has no text. Raises KeyError if it has neither.
+
+    is_text: whether a text is the passage, and not its id.
+    """
+    if is_text and isinstance(item, str):
+        return Document("", "", item)
+    if not is_text and isinstance(item, str | int):
         return Document(str(item), "", "")
     if item.get("text") is None and (identity := first_of(item, IDS)) is not None:
         return Document(str(identity), "", "")

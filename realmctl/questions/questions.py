@@ -1,6 +1,6 @@
 """Questions with their answers, and the published layouts in which they are read.
 
-JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG, KILT), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
+JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG, KILT), JSON documents (SQuAD, TriviaQA, AmbigQA, the WebQuestions of SEMPRE and
 brmson), CSV and TSV with named columns (PopQA) or without (DPR's qas.csv, brmson's CuratedTREC), and Parquet and Arrow files with the same
 names of columns, alone or in a dataset folder. The layout is detected from the content, not from the name.
 """
@@ -38,6 +38,7 @@ from realmctl.questions.regexes import is_usable, looks_like_regex
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("possible_answers", "answer", "answers", "golden_answers")
+ANNOTATIONS = "annotations"
 WRITTEN_LIST = re.compile(r"""\s*\[\s*(?:(["']).*\1)?\s*\]\s*""", re.DOTALL)
 """A list of texts that is written as a text (PopQA)."""
 ID_FIELDS = ("id", "_id", "qid", "query_id", "query-id", "question_id", "questionid", "example_id")
@@ -195,7 +196,9 @@ def _malformed(where: str, why: str) -> InputError:
 
 def _columnar(path: Path, answer_field: str | None) -> Iterator[Row]:
     answers = (answer_field,) if answer_field else ANSWER_FIELDS
-    return columnar(path, (*QUESTION_FIELDS, *answers, *ID_FIELDS, "output", "is_regex"), needed=QUESTION_FIELDS)
+    return columnar(
+        path, (*QUESTION_FIELDS, *answers, *ID_FIELDS, "output", ANNOTATIONS, "is_regex"), needed=QUESTION_FIELDS
+    )
 
 
 def _answer_column(names: list[str], answer_field: str | None) -> str | None:
@@ -279,6 +282,8 @@ def _question(row: Row, answer_field: str | None) -> Question:
         answers = tuple(re.sub(r"\\(.)", r"\1", quoted) or plain for quoted, plain in _DESCRIPTION.findall(target))
     elif answer_field is None and isinstance(outputs := fields.get("output"), list):
         answers, provenance = _from_kilt(outputs, where)
+    elif answer_field is None and first_of(fields, ANSWER_FIELDS) is None and fields.get(ANNOTATIONS) is not None:
+        answers = _texts(list(_annotated(fields[ANNOTATIONS])), where, ANNOTATIONS)
     else:
         given = first_of(fields, (answer_field,) if answer_field else ANSWER_FIELDS)
         if isinstance(given, str) and WRITTEN_LIST.fullmatch(given):
@@ -303,6 +308,17 @@ def _from_kilt(outputs: list[Any], where: str) -> tuple[tuple[str, ...], tuple[s
     except (KeyError, TypeError, AttributeError) as error:
         raise _malformed(where, f"not a KILT question: {type(error).__name__} {error}.") from None
     return _texts(answers, where), tuple(dict.fromkeys(map(str, pages)))
+
+
+def _annotated(annotations: Any) -> Iterator[Any]:
+    """Yield the answers of AmbigQA's annotations: those to the question, and those to each of its readings (`qaPairs`).
+
+    A list of objects is an object of lists in the files of the hub.
+    """
+    for each in annotations if isinstance(annotations, list) else [annotations]:
+        if isinstance(each, Mapping):
+            yield from _answer_texts(each.get("answer") or [])
+            yield from _annotated(each.get("qaPairs") or [])
 
 
 def _from_trivia(record: Any, where: str) -> Question:

@@ -61,6 +61,47 @@ def test_tevatrons_lines_plain_compressed_and_in_parquet(tmp_path):
     assert list(read_labelled(tmp_path / "t.parquet")) == EXPECTED
 
 
+FLAG_EMBEDDING = [
+    {"query": "who?", "pos": ["Ada wrote it."], "neg": ["Bob, é.", " "], "pos_scores": [1.0], "prompt": "Find it."},
+    {"query": "where?", "pos": ["There.", "Here."], "neg": []},
+]
+TRIPLETS = [
+    {"anchor": "who?", "positive": "Ada wrote it.", "negative": "Bob, é."},
+    {"anchor": "where?", "positive": "There.", "negative_1": "Mars.", "negative_2": "Io."},
+    {"query": "7?", "positive": "7"},
+]
+
+
+def of(question: str, positives: list[str], negatives: list[str]) -> LabelledQuestion:
+    positive, negative = (tuple(Document("", "", text) for text in texts) for texts in (positives, negatives))
+    return LabelledQuestion(question, positive, negative)
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        (FLAG_EMBEDDING, [of("who?", ["Ada wrote it."], ["Bob, é."]), of("where?", ["There.", "Here."], [])]),
+        (
+            TRIPLETS,
+            [
+                of("who?", ["Ada wrote it."], ["Bob, é."]),
+                of("where?", ["There."], ["Mars.", "Io."]),
+                of("7?", ["7"], []),
+            ],
+        ),
+    ],
+    ids=["FlagEmbedding", "sentence-transformers"],
+)
+def test_passages_that_are_texts_alone(tmp_path, records, expected):
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    assert list(read_labelled(write(tmp_path / "lines", lines))) == expected
+    assert list(read_labelled(write(tmp_path / "list", json.dumps(records)))) == expected
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    names = {name: None for record in records for name in record}
+    parquet.write_table(pyarrow.Table.from_pylist([names | record for record in records]), tmp_path / "p")
+    assert list(read_labelled(tmp_path / "p")) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -73,6 +114,8 @@ def test_tevatrons_lines_plain_compressed_and_in_parquet(tmp_path):
         ('{"query": "who?", "positive_passages": [{"title": "x"}]}', "positive_passages|passages"),
         ('{"query": "who?", "positive_passages": [{"text": "\\ud800"}]}', "positive_passages|passages"),
         ('{"query": "who?"\n', "t:1: "),
+        ('{"query": "who?", "pos": [3]}', "t:1: pos "),
+        ('{"anchor": "who?", "positive": 1}', "t:1: positive "),
     ],
 )
 def test_what_is_damaged_is_named(tmp_path, text, message):

@@ -79,6 +79,53 @@ ONE_QUESTION = {
         },
         indent=4,
     ),
+    "AmbigQA, one reading": json.dumps(
+        [
+            {
+                "annotations": [
+                    {"type": "singleAnswer", "answer": ["Ada"]},
+                    {"type": "singleAnswer", "answer": ["Lovelace", "Ada"]},
+                ],
+                "id": "1",
+                "question": "who wrote it",
+            }
+        ],
+        indent=1,
+    ),
+    "AmbigQA, several readings": json.dumps(
+        [
+            {
+                "viewed_doc_titles": ["It"],
+                "used_queries": [{"query": "it", "results": [{"title": "It", "snippet": "x"}]}],
+                "annotations": [
+                    {
+                        "type": "multipleQAs",
+                        "qaPairs": [
+                            {"question": "who wrote it first", "answer": ["Ada"]},
+                            {"question": "who wrote it last", "answer": ["Lovelace"]},
+                        ],
+                    }
+                ],
+                "nq_answer": ["Bob"],
+                "id": "1",
+                "question": "who wrote it",
+            }
+        ]
+    ),
+    "AmbigQA of the hub": json.dumps(
+        {
+            "id": "1",
+            "question": "who wrote it",
+            "annotations": {
+                "type": ["singleAnswer", "multipleQAs"],
+                "answer": [["Ada"], []],
+                "qaPairs": [
+                    {"question": [], "answer": []},
+                    {"question": ["who?", "x"], "answer": [["Ada"], ["Lovelace"]]},
+                ],
+            },
+        }
+    ),
     "answer as a string": '{"question": "who wrote it", "answer": "Ada", "answers": ["Ada", "Lovelace"]}',
 }
 

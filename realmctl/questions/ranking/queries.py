@@ -1,7 +1,7 @@
 """Read queries: the texts to search for, with their ids and without answers.
 
 JSON lines, Parquet and Arrow hold the text under `question`, `query`, `text` or another name of question files (BEIR's queries.jsonl has
-`_id` and `text`). A table of two columns holds an id and the text (MS MARCO's queries.tsv). Every other file is read as
+`_id` and `text`). TREC's topics have number and title. A table of two columns holds an id and the text (MS MARCO's queries.tsv). Every other file is read as
 a question set (`questions.parse_questions`).
 """
 
@@ -18,6 +18,7 @@ from realmctl.inputs.streams import head
 from realmctl.questions.questions import ID_FIELDS, QUESTION_FIELDS, Question, identity_of, parse_questions
 from realmctl.questions.ranking.beir import queries_file
 from realmctl.questions.ranking.qrels import names_judgements
+from realmctl.questions.ranking.topics import is_topics, topics
 
 TEXT_FIELDS = (*QUESTION_FIELDS, "text")
 TEXT_COLUMNS = tuple(name.lower() for name in TEXT_FIELDS)
@@ -59,7 +60,10 @@ def _records(path: Path) -> Iterator[tuple[str, str, str]]:
         return _questions(path)
     if is_columnar(head(path, 16)):
         return map(_named, columnar(path, (*TEXT_FIELDS, *ID_FIELDS), needed=TEXT_FIELDS))
-    first = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0].rstrip("\r")
+    start = head(path).decode("utf-8-sig", errors="replace").lstrip()
+    if is_topics(start):
+        return topics(path)
+    first = start.partition("\n")[0].rstrip("\r")
     columns = first.split("\t")
     names = {*header(first)}
     if names & {*TEXT_COLUMNS} and names & {*ID_FIELDS}:

@@ -18,6 +18,11 @@ TWO = {
     "MS MARCO": "q1\twho wrote it\r\nq2\twhen was it written\r\n",
     "a header": "query_id\ttext\nq1\twho wrote it\nq2\twhen was it written\n",
     "CSV": 'query-id,query\nq1,who wrote it\nq2,"when was it written"\n',
+    "TREC": (
+        "<top>\n<num> Number: q1\n<title> who wrote it\n\n<desc> Description:\nWhich person <wrote> it?\n<narr> Narrative:\nx\n</top>\n\n"
+        "<top>\n<head> Tipster Topic\n<num>q2\n<title> Topic:\n when was it\n written \n<desc> Description:\ny\n</top>\n"
+    ),
+    "TREC, closed": "<top>\r\n<num>q1</num><title>\r\nwho wrote it</title>\r\n</top>\r\n<top><num>q2</num><title>when was it written</title></top>",
     "CuratedTREC": "q1\tx\twho wrote it\tAda\nq2\tx\twhen was it written\t18\\d\\d\n",
 }
 
@@ -34,6 +39,10 @@ def read(tmp_path):
 @pytest.mark.parametrize("layout", TWO)
 def test_the_layouts(read, layout: str):
     assert read(TWO[layout]) == BOTH
+
+
+def test_the_number_of_a_topic_is_that_of_its_judgements(read):
+    assert read("<top>\n<num> Number: 051\n<title> Topic: a b\n</top>\n") == [Question("51", "a b")]
 
 
 def test_compressed(tmp_path):
@@ -67,6 +76,9 @@ def test_question_sets_have_the_ids_that_their_questions_have(tmp_path, read, co
         ('{"_id": "1", "text": " "}\n', "queries:1: .*'1'"),
         ('{"_id": "1", "text": "\\ud800"}\n', "queries:1: "),
         ("1\ta\n2 b\n", "queries:2: "),
+        ("<top>\n<title> a\n</top>\n", "queries:1: .*<num>"),
+        ("<top>\n<num> 1\n<title> a\n</top>\n\n<top>\n<num> 2\n<desc> b\n</top>\n", "queries:6: .*'2'"),
+        ("<top>\n<num> 1\n<title> a\n", "queries:1: .*</top>"),
         ("who wrote it\tAda\n", "queries:1: "),
         ("query-id\tcorpus-id\tscore\nq1\td1\t1\n", "judgements"),
         ("who wrote it\n", "queries"),
