@@ -31,19 +31,20 @@ class EvalRun(Stage):
         default=None,
     )
     run_file: Path | None = source("TREC run of any system, instead of --ranking.", default=None)
-    qrels: Path | None = source("Relevance judgements in TREC's or BEIR's format, or a BEIR folder.", default=None)
+    qrels: Path | None = source("Relevance judgements, or a BEIR folder.", default=None)
     questions: Path | None = source(help_texts.QUESTIONS, default=None)
     measures: str | None = setting(
         f"Measures by their names in ir-measures, separated by spaces. Default: {JUDGED}; with --questions {ANSWERED}.",
         default=None,
     )
     without_same_id: bool = setting(
-        "With --qrels: leave out a document that has the id of its query, unless it is judged relevant, which BEIR leaves out too. Queries of ArguAna "
+        "Leave out a document that has the id of its query, unless it is judged relevant, which BEIR leaves out too. Queries of ArguAna "
         "are documents.",
         default=False,
+        used_with="qrels",
     )
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, used_with="questions")
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_with="questions")
 
     def check(self) -> None:
         from realmctl.questions.ranking.measures import parsed
@@ -52,19 +53,12 @@ class EvalRun(Stage):
             raise ConfigError("eval-run needs one of --qrels and --questions, which say what is relevant.")
         if (self.ranking is None) == (self.run_file is None):
             raise ConfigError("eval-run measures one ranking. Name --ranking or --run-file, and not both.")
-        if self.without_same_id and self.qrels is None:
-            raise ConfigError("--without-same-id is for --qrels, which name documents. Leave it out.")
-        if self.questions is None:
-            if self.regex_answers is not None or self.answer_field is not None:
+        if self.questions is not None:
+            if self.ranking is None or self.blocks is None:
                 raise ConfigError(
-                    "--regex-answers and --answer-field describe the answers of --questions. Name it too."
+                    "--questions needs a ranking of rank and its blocks, in which the answers are looked for. Name "
+                    "--ranking and --blocks, or use --qrels."
                 )
-        elif self.ranking is None or self.blocks is None:
-            raise ConfigError(
-                "--questions needs a ranking of rank and its blocks, in which the answers are looked for. Name "
-                "--ranking and --blocks, or use --qrels."
-            )
-        else:
             require_descent(self.ranking, self.blocks)
         parsed(self._measures())
 

@@ -30,8 +30,6 @@ class Finetune(FinetuneSettings, TrainingStage):
     def check(self) -> None:
         from realmctl.training.starts.answering import check_start
 
-        if self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em":
-            raise ConfigError(f"--hard-em-tau {self.hard_em_tau} is for --objective hard-em.")
         if self.freeze_retriever and self.retriever_lr is not None:
             raise ConfigError(
                 "--retriever-lr sets the rate of a retriever that is trained. Leave out --freeze-retriever."

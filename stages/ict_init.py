@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
-from realmctl.pipeline import flag_of
 from realmctl.training.settings.base import TrainingStage
 from realmctl.training.settings.retriever import IctSettings
 
@@ -27,12 +26,8 @@ class IctInit(IctSettings, TrainingStage):
 
     def check(self) -> None:
         super().check()
-        if self.pairs == "crops":
-            for name in ("null_share", "hard_negatives", "official"):
-                if value := getattr(self, name):
-                    raise ConfigError(f"{flag_of(name)} {value}: crops have none. Leave it out, or --pairs.")
-        elif self.delete_rate:
-            raise ConfigError(f"--delete-rate {self.delete_rate} is for --pairs crops.")
+        if self.pairs == "crops" and self.official:
+            raise ConfigError(f"--official {self.official[0]}: crops have none. Leave it out, or --pairs.")
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.ict import train_ict

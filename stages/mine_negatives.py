@@ -24,12 +24,10 @@ class MineNegatives(MiningSettings, Stage):
 
     ranking: Artifact = reads("ranking", help="Ranking of blocks.")
     blocks: Artifact = reads("blocks", help="Blocks that were ranked.")
-    qrels: Path | None = source(
-        "Relevance judgements in TREC's or BEIR's format, or a BEIR folder, whose split train is taken.", default=None
-    )
+    qrels: Path | None = source("Relevance judgements, or a BEIR folder, whose split train is taken.", default=None)
     questions: Path | None = source(help_texts.QUESTIONS, default=None)
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, used_with="questions")
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_with="questions")
     cross_encoder: str | None = source(
         "Folder or hub id of a cross-encoder, whose scores, 0 to 1, are compared in place of the ranking's.",
         default=None,

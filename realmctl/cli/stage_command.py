@@ -21,7 +21,7 @@ from realmctl.cli.options import DryRun, Json, Out, Workspace, computes, path
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import ROLE, Role, Stage, flag_of, hints, planning, presets, roles
-from realmctl.pipeline.fields import MOST
+from realmctl.pipeline.fields import MOST, heeded
 from realmctl.pipeline.values import names_beside_number
 from realmctl.pipeline.workspace import with_defaults
 
@@ -39,9 +39,11 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
     """Return the function that Typer turns into the stage's command."""
 
     def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
-        values.pop("preset", None)  # its callback has set the defaults of the other options
+        name = values.pop("preset", None)  # its callback has set the defaults of the other options
+        preset = presets.settings_of(name, stage.command()) if name else {}
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in _joined(values).items()}
-        made = stage(**with_defaults(stage, given, workspace))
+        named = [field for field, value in given.items() if value != preset.get(field, ...)]
+        made = stage(**with_defaults(stage, heeded(stage, given, named), workspace))
         for name, artifact in made.inputs().items():
             what = f"{artifact.kind} {artifact.content[:12]}"
             log.say(f"{stage.command()}: {flag_of(name)} {artifact.path} ({what})")

@@ -40,9 +40,18 @@ class IndexSettings(Settings):
         default="hnsw",
         choices=INDEX_TYPES.names,
     )
-    m: int = setting("hnsw: links per vector. More links raise recall and memory.", default=16, at_least=2, at_most=512)
+    m: int = setting(
+        "Links per vector. More links raise recall and memory.",
+        default=16,
+        at_least=2,
+        at_most=512,
+        used_with="type=hnsw",
+    )
     ef_construction: int = setting(
-        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200, at_least=1
+        "Width of the beam during the build. A wider beam is slower and raises recall.",
+        default=200,
+        at_least=1,
+        used_with="type=hnsw",
     )
     ef: int | None = setting(
         "hnsw: width of the beam during search. faiss: nprobe of an inverted file, efSearch of a graph. Default: the narrowest "
@@ -71,10 +80,11 @@ class IndexSettings(Settings):
         "Seed of the graph's levels and of the sampled queries.", default=0, at_least=0, at_most=LARGEST_INT
     )
     build_threads: int = setting(
-        "hnsw: threads of the build. With more than one thread, each build writes different bytes.",
+        "Threads of the build. With more than one thread, each build writes different bytes.",
         default=1,
         at_least=1,
         at_most=MOST_WORKERS,
+        used_with="type=hnsw",
     )
     shards: int = setting(
         "hnsw, faiss: number of indexes, each over a range of the rows. They are searched together, and can be divided over "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
@@ -93,7 +93,9 @@ class Role:
     left_out_at: object = ...
     """setting: the value at which the recipe leaves it out. `...`: none."""
     used_with: str = ""
-    """setting: the field without which this one says nothing, so that only its default is accepted."""
+    """setting, runtime: the field, `field=value`, or fields with `|` between them, without which this one says nothing."""
+    used_without: str = ""
+    """setting, runtime: the field beside which this one says nothing."""
 
     def check_value(self, value: object, where: str) -> None:
         """Check that a value is one of the choices and lies in the range. Raises ConfigError, which names `where`."""
@@ -188,6 +190,7 @@ def setting(
     check: Check | None = None,
     left_out_at: object = ...,
     used_with: str = "",
+    used_without: str = "",
 ) -> Any:
     """Declare a value that changes the result. It is part of the recipe.
 
@@ -200,15 +203,30 @@ def setting(
         check: A further check of this value alone. What concerns several settings together is in the stage's `check`.
         left_out_at: For a setting that a stage gets after a release: the value at which the stage does what it did before. The recipe leaves
             the setting out there, so work that an earlier version finished is not done again.
-        used_with: The field without which this one says nothing. The help begins with it. Without it a value other than the default is
-            refused.
+        used_with: The field without which this one says nothing; `field=value` where one value of it is needed, and `one|other` where either
+            field will do. The help begins with it. Without it a value other than the default is refused, or left out if a preset or the
+            defaults of a pipeline gave it.
+        used_without: The field beside which this one says nothing, likewise.
     """
-    limits = _range(at_least, above, at_most, below)
-    told = f"With {flag_of(used_with)}: {help}" if used_with else help
     role = Role(
-        "setting", told, choices=choices, range=limits, check=check, left_out_at=left_out_at, used_with=used_with
+        "setting",
+        _told(help, used_with, used_without),
+        choices=choices,
+        range=_range(at_least, above, at_most, below),
+        check=check,
+        left_out_at=left_out_at,
+        used_with=used_with,
+        used_without=used_without,
     )
     return _field(role, default)
+
+
+def _told(help: str, used_with: str, used_without: str) -> str:
+    """Return the help of a field, which begins with the option that it needs or that it cannot stand beside."""
+    if not (needed := used_with or used_without):
+        return help
+    begin = help[:1].lower() if help[1:2].islower() else help[:1]
+    return f"{'With' if used_with else 'Without'} {_option(needed)}: {begin}{help[1:]}"
 
 
 def runtime(
@@ -220,9 +238,11 @@ def runtime(
     at_most: float | None = None,
     below: float | None = None,
     check: Check | None = None,
+    used_with: str = "",
 ) -> Any:
     """Declare a value that changes only where or how fast the work is done. It is not part of the recipe. Args: see `setting`."""
-    return _field(Role("runtime", help, range=_range(at_least, above, at_most, below), check=check), default)
+    limits = _range(at_least, above, at_most, below)
+    return _field(Role("runtime", _told(help, used_with, ""), range=limits, check=check, used_with=used_with), default)
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> Range:
@@ -267,6 +287,49 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def _option(needed: str) -> str:
+    """Return the options of `used_with`: `--refresh-every auto` of `refresh_every=auto`."""
+    return " or ".join(flag_of(field).replace("=", " ") for field in needed.split("|"))
+
+
 def unused(flag: str, needed: str) -> ConfigError:
     """Return the error of an option that says nothing without another one."""
     return ConfigError(f"{flag} needs {needed}, without which it says nothing. Name {needed} too, or leave out {flag}.")
+
+
+def unheeded(stage: type[Any], values: Mapping[str, Any]) -> Iterator[tuple[str, ConfigError]]:
+    """Yield each field that says nothing beside the others and has another value than its default, with the error of it.
+
+    values: the values of all fields.
+    """
+
+    known = roles(stage)
+
+    def given(field: str) -> bool:
+        name, _, value = field.partition("=")
+        role = known[name]
+        from_workspace = role.name == "reads" and not (role.optional or (role.replaced_by and role.replaced_by(values)))
+        return str(values[name]) == value if value else from_workspace or bool(values[name])
+
+    for item in dataclasses.fields(stage):
+        role, flag = known[item.name], flag_of(item.name)
+        if values[item.name] == item.default:
+            continue
+        if role.used_with and not any(map(given, role.used_with.split("|"))):
+            yield item.name, unused(flag, _option(role.used_with))
+        elif role.used_without and given(role.used_without):
+            yield (
+                item.name,
+                ConfigError(f"{flag} says nothing beside {flag_of(role.used_without)}. Leave out one of them."),
+            )
+
+
+def heeded(stage: type[Any], values: Mapping[str, Any], named: Collection[str]) -> dict[str, Any]:
+    """Return these values without those that say nothing beside the others and that nobody named.
+
+    values: those of some fields; the others have their defaults. named: fields that the user named himself.
+    """
+    defaults = {item.name: item.default for item in dataclasses.fields(stage)}
+    whole = {name: None if default is MISSING else default for name, default in defaults.items()} | dict(values)
+    silent = {name for name, _ in unheeded(stage, whole)} - set(named)
+    return {name: value for name, value in values.items() if name not in silent}

@@ -56,6 +56,10 @@ BM25_STEMMER = (
     "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as german or de (PyStemmer, extra bm25). Default: "
     "see --bm25-tokens."
 )
+GROUP_BY = (
+    "What makes blocks parts of one document, for a corpus of passages. document: the document that they were cut from. title: its title. "
+    "source: its id without a number at the end, such as ls for ls#0 and ls#1."
+)
 QUERY_WORDPIECES = (
     "Longest query of cloze recall: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "
     "short queries alone. 0: whole sentences."

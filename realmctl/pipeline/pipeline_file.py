@@ -35,6 +35,7 @@ import yaml
 
 from realmctl.errors import ConfigError, InputError, as_realmctl_error
 from realmctl.pipeline import Role, Stage, hints, presets, roles
+from realmctl.pipeline.fields import heeded
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from realmctl.pipeline.plain_yaml import PlainLoader
 from realmctl.pipeline.sources import is_literal
@@ -247,7 +248,10 @@ def _fields(entry: Mapping[Any, Any]) -> dict[str, Any]:
     return fields
 
 
-def _step(file: Path, output: object, entry: Mapping[str, Any], stages: Stages, outputs: Iterable[str]) -> PipelineStep:
+def _step(
+    file: Path, output: str, entry: Mapping[str, Any], stages: Stages, outputs: Mapping[str, Mapping[Any, Any]]
+) -> PipelineStep:
+    """Return the step of an entry that the defaults have filled. outputs: the entries of the file, without the defaults."""
     name = str(output)
     where = f"{_place(file, output)}: {name}"
     if "stage" not in entry:
@@ -267,6 +271,8 @@ def _step(file: Path, output: object, entry: Mapping[str, Any], stages: Stages, 
     values = {key: _value(stage, key, value, places[key]) for key, value in rest.items()}
     if missing := [key for key in _required(stage) if key not in values and key not in paths]:
         raise ConfigError(f"{where} needs {missing[0].replace('_', '-')}: {roles(stage)[missing[0]].help}")
+    kept = heeded(stage, {**values, **inputs, **paths}, _fields(outputs[output]))
+    values = {key: value for key, value in values.items() if key in kept}
     return PipelineStep(name, stage, values, inputs, paths, _starts_after(file, where, entry, outputs))
 
 

@@ -37,7 +37,7 @@ from realmctl.errors import ConfigError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.pipeline.choosing import Named, beside, choose
-from realmctl.pipeline.fields import flag_of, roles, unused
+from realmctl.pipeline.fields import flag_of, roles, unheeded
 from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.settings import Settings
@@ -75,10 +75,8 @@ class Stage(Settings):
             if role.ignored and values[name] is not None and role.replaced_by is not None and role.replaced_by(values):
                 say(f"{self.command()}: {flag_of(name)} is not used with these options, so it is ignored")
                 object.__setattr__(self, name, None)
-        for item in dataclasses.fields(self):
-            needed = known[item.name].used_with
-            if needed and not values[needed] and values[item.name] != item.default:
-                raise unused(flag_of(item.name), flag_of(needed))
+        for _, error in unheeded(type(self), values):
+            raise error
         for name, artifact in choose(self._named()).items():
             object.__setattr__(self, name, artifact)
 

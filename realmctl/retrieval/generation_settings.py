@@ -60,7 +60,11 @@ class GenerationSettings(Settings):
         default=None,
     )
     round_trip_top: int = setting(
-        "Number of best blocks among which --round-trip must find the block.", default=1, at_least=1, at_most=1000
+        "Number of best blocks among which the block must be found.",
+        default=1,
+        at_least=1,
+        at_most=1000,
+        used_with="round_trip",
     )
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
     precision: Precision = setting(help_texts.PRECISION, default="auto")

@@ -30,7 +30,7 @@ class MiningSettings(Settings):
         "Which of the passages that may be negatives are taken: the best ones of the ranking, or some by chance.",
         default="best",
     )
-    seed: int = setting("Seed of --choose random.", default=0, at_least=0, at_most=LARGEST_INT)
+    seed: int = setting("Seed of the choice.", default=0, at_least=0, at_most=LARGEST_INT, used_with="choose=random")
 
     def far_enough(self, score: float | None, best: float | None) -> bool:
         """Return whether a passage of this score is a negative beside a positive one. None is the score of what was not found."""

@@ -59,7 +59,7 @@ MISTAKES = [
     (
         "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels corpus.jsonl",
         INPUT,
-        "not a line of qrels",
+        "corpus.jsonl:1: not a judgement",
     ),
     (
         "rank --blocks {blocks} --method bm25 --queries qrels.tsv",
@@ -133,6 +133,38 @@ MISTAKES = [
     ("finetune {parts} --questions questions.jsonl --retrieval sparse", USAGE, "--retrieval"),
     ("finetune {parts} --questions questions.jsonl --retriever-beam 1", USAGE, "--retriever-beam 1 is below"),
     ("finetune {parts} --questions questions.jsonl --epochs 0", USAGE, "--epochs"),
+    # Options that say nothing beside the others
+    ("pretrain {pretrain} --refresh-drift 0.1", USAGE, "--refresh-drift needs --refresh-every auto"),
+    ("pretrain {pretrain} --reader-cache 2", USAGE, "--reader-cache needs --reader-lm"),
+    ("pretrain {pretrain} --cloze-every 9", USAGE, "--cloze-every needs --cloze-recall"),
+    ("mlm-init --blocks {blocks} --spans {spans} --mask-rate 0.3", USAGE, "--mask-rate"),
+    ("mlm-init --blocks {blocks} --spans {spans} --length 32", USAGE, "--length"),
+    ("mlm-init --blocks {blocks} --window 32", USAGE, "--window needs --practice curriculum"),
+    ("condenser-init --blocks {blocks} --encoder {encoder} --group-by title", USAGE, "--group-by needs --contrastive"),
+    (
+        "ict-init --blocks {blocks} --encoder {encoder} --pairs crops --mask-rate 0.5",
+        USAGE,
+        "--mask-rate needs --pairs sentences",
+    ),
+    ("build-index --embeddings {embeddings} --type exact --m 8", USAGE, "--m needs --type hnsw"),
+    ("finetune {parts} --questions questions.jsonl --dev-every 9", USAGE, "--dev-every needs --dev"),
+    ("finetune {parts} --questions questions.jsonl --hard-em-tau 9", USAGE, "--hard-em-tau needs --objective hard-em"),
+    ("finetune {parts} --questions questions.jsonl --steps 9 --epochs 3", USAGE, "--epochs"),
+    (
+        "eval-em --blocks {blocks} --retriever {retriever} --index {index} --questions questions.jsonl --scorer squad",
+        USAGE,
+        "--scorer needs --qa-model or --reader-lm",
+    ),
+    (
+        "eval-em --blocks {blocks} --retrieval bm25 --questions questions.jsonl --reader-beam 2",
+        USAGE,
+        "--reader-beam needs --qa-model or --reader-lm",
+    ),
+    (
+        "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels qrels.tsv --answer-field gold",
+        USAGE,
+        "--answer-field",
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.pipeline import Stage, setting
 from realmctl.pipeline.discovery import in_order
 from realmctl.pipeline.pipeline import Pipeline, outline_text
 from realmctl.pipeline.pipeline_file import pair, read
@@ -233,6 +234,25 @@ def test_defaults_hold_for_every_output_of_their_stage_unless_it_says_otherwise(
     assert values["x"] == {"text": "hi", "kind_of": "long", "limit": 3}
     assert values["y"] == {"text": "hi", "kind_of": "short", "limit": None}
     assert values["z"] == {}
+
+
+class Weighed(Stage):
+    """Text, and perhaps weights."""
+
+    makes = "plain"
+    weight: float = setting("Weight.", default=0.0)
+    batch: int = setting("Texts that are weighed together.", default=8, used_with="weight")
+
+
+def test_a_default_that_says_nothing_for_an_output_is_left_out_and_an_own_setting_is_refused():
+    Path("p.yaml").write_text(
+        "defaults: {weighed: {batch: 4}}\nstages:\n  with: {stage: weighed, weight: 1}\n  without: {stage: weighed}\n"
+        "  own: {stage: weighed, batch: 4}"
+    )
+    steps = {step.name: step for step in read(Path("p.yaml"), {"weighed": Weighed}, {}, None).steps}
+    assert steps["with"].build({}, Path()).batch == 4 and steps["without"].build({}, Path()).batch == 8
+    with pytest.raises(ConfigError, match="--batch needs --weight"):
+        steps["own"].build({}, Path())
 
 
 def test_an_optional_input_that_is_null_is_not_read_whatever_the_defaults_name():

@@ -7,14 +7,15 @@ import sys
 import types
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from realmctl.artifacts import Origin, open_artifact, writing
 from realmctl.errors import AccessError, ConfigError, InputError, MismatchError, ResourceError
-from realmctl.pipeline import Stage, flag_of, roles, setting
+from realmctl.pipeline import Stage, flag_of, roles, runtime, setting
 from realmctl.pipeline.discovery import discover
+from realmctl.pipeline.fields import heeded
 from tests.fixtures.small_stages import Child, Model, Plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +60,11 @@ class Weighed(Stage):
     makes = "plain"
     weight: float = setting("Weight.", default=0.0)
     batch: int = setting("texts that are weighed together.", default=8, used_with="weight")
+    order: Literal["given", "random"] = setting("Order.", default="given")
+    seed: int = setting("Seed of the order.", default=0, used_with="order=random")
+    steps: int = setting("Steps.", default=0)
+    rounds: int = setting("Rounds over the texts.", default=1, used_without="steps")
+    cache: float = runtime("Memory for weights or random texts.", default=0.0, used_with="weight|order=random")
 
 
 def test_a_setting_that_says_nothing_is_refused_and_its_help_says_when_it_does():
@@ -66,6 +72,18 @@ def test_a_setting_that_says_nothing_is_refused_and_its_help_says_when_it_does()
     assert Weighed(weight=0.5, batch=4).batch == 4 and Weighed(batch=8) == Weighed()
     with pytest.raises(ConfigError, match="--batch needs --weight"):
         Weighed(batch=4)
+    assert roles(Weighed)["seed"].help == "With --order random: seed of the order."
+    assert roles(Weighed)["rounds"].help == "Without --steps: rounds over the texts."
+    assert Weighed(order="random", seed=3, rounds=2, cache=1.0).seed == 3 and Weighed(weight=1.0, cache=1.0, steps=2)
+    for silent, words in (
+        ({"seed": 3}, "--seed needs --order random"),
+        ({"steps": 2, "rounds": 2}, "--rounds .*--steps"),
+        ({"cache": 1.0}, "--cache needs --weight or --order random"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            Weighed(**silent)
+        assert heeded(Weighed, silent, named=()) == {name: silent[name] for name in silent if name == "steps"}
+        assert heeded(Weighed, silent, named=silent) == silent
 
 
 def test_a_setting_of_a_later_release_leaves_finished_work_finished(tmp_path):

@@ -52,10 +52,10 @@ def test_by_default_a_measured_hnsw_index_is_made(embeddings, tmp_path):
 def test_both_types_answer_alike(tmp_path, dtype):
     embeddings = FixtureEmbeddings(dtype=dtype).make(tmp_path / "embeddings")
     found = [
-        open_index(BuildIndex(embeddings=embeddings, type=kind, m=32).make(tmp_path / kind).path).search(
+        open_index(BuildIndex(embeddings=embeddings, type=kind, **more).make(tmp_path / kind).path).search(
             clustered(20), 4
         )
-        for kind in ("exact", "hnsw")
+        for kind, more in (("exact", {}), ("hnsw", {"m": 32}))
     ]
     assert (found[0][1] == found[1][1]).mean() > 0.95
     assert np.median(np.abs(found[0][0] - found[1][0])) < 1e-5

@@ -9,6 +9,7 @@ from pathlib import Path
 from realmctl.demo.world.make_world import write_world
 from realmctl.demo.world.settings import SIZES
 from realmctl.pipeline import Stage, roles
+from realmctl.pipeline.fields import heeded
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from stages.chunk import Chunk
 from stages.mlm_init import MlmInit
@@ -153,7 +154,8 @@ def _toy_step(step: PipelineStep, sources: Mapping[str, object], sizes: Mapping[
         for name, value in {**sizes, **sources}.items()
         if name in fields and (name in sizes or name in given)
     }
-    values = {**step.values, **replaced}
+    values = heeded(step.stage, {**step.values, **step.inputs, **replaced}, step.inputs)
+    values = {name: value for name, value in values.items() if name not in step.inputs}
     if step.stage.command() == "embed":
         values["workers"] = 0  # it has workers on Ray alone
     if values.get("refresh", "background") == "background" and "refresh" in fields:

@@ -59,8 +59,6 @@ def check_evaluation(settings: EvalSettings) -> None:
     given = option_of_bm25(settings.bm25_stemmer, settings.bm25_tokens)
     if given and settings.retrieval != "bm25":
         raise ConfigError(f"{given} is for --retrieval bm25. A fine-tuned model keeps its own BM25.")
-    if settings.all_scorers and settings.qa_model is None and settings.reader_lm is None:
-        raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
     if settings.qa_model is not None and settings.reader_lm is not None:
         raise ConfigError(
             "--reader-lm reads what a searcher finds. Name --retriever and --index, or --retrieval bm25, instead of --qa-model."

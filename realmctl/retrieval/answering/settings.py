@@ -78,14 +78,17 @@ class EvalSettings(LmReaderSettings):
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     questions: Path = source(help_texts.QUESTIONS)
     qrels: Path | None = source(
-        "Relevance judgements in TREC's or BEIR's format. --questions are then queries, whose answers are not read.",
+        "Relevance judgements. --questions are then queries, whose answers are not read.",
         default=None,
     )
-    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto")
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto", used_with="qa_model|reader_lm")
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, used_without="qrels")
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_without="qrels")
     reader_beam: int | None = setting(
-        "Blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.", default=None, at_least=1
+        "Blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.",
+        default=None,
+        at_least=1,
+        used_with="qa_model|reader_lm",
     )
     reading: Reading = setting(
         "mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
@@ -112,7 +115,9 @@ class EvalSettings(LmReaderSettings):
         explained(EvalDeviation),
         default=(),
     )
-    all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
+    all_scorers: bool = runtime(
+        "Print the questions on which the scorers disagree, on stderr.", default=False, used_with="qa_model|reader_lm"
+    )
     batch_size: int = runtime("Questions per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto")

@@ -38,7 +38,7 @@ class RankSettings(Settings):
         "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."
     )
     qrels: Path | None = source(
-        "Judgements in TREC's or BEIR's format, or a BEIR folder. Only the queries that they judge are searched.",
+        "Judgements, or a BEIR folder. Only the queries that they judge are searched.",
         default=None,
     )
     method: str = setting(

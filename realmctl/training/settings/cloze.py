@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.errors import ConfigError
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting
 from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.training.monitoring.alarms import AlarmName
@@ -39,17 +38,22 @@ class ClozeSettings(TrainSettings):
         "which are then embedded at each measurement.",
         default=1000,
         at_least=0,
+        used_with="cloze_recall",
     )
-    cloze_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0)
+    cloze_wordpieces: int = setting(
+        help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, used_with="cloze_recall"
+    )
     cloze_every: int | None = setting(
         "Steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
         default=None,
         at_least=1,
+        used_with="cloze_recall",
     )
     cloze_patience: int = setting(
         "Stop after this number of measurements in a row without a better cloze recall. 0: take all steps.",
         default=0,
         at_least=0,
+        used_with="cloze_recall",
     )
     cloze_titles: int = setting(
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain "
@@ -57,26 +61,16 @@ class ClozeSettings(TrainSettings):
         "its block. 0: none.",
         default=0,
         at_least=0,
+        used_with="cloze_recall",
     )
     keep: Literal["last", "best", "gain", "unless-lost"] = setting(
         "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
         "gain over it is shown. unless-lost: those of the last measurement without a shown loss, for a training whose task is another one than "
         "cloze recall, such as REALM's.",
         default="last",
+        used_with="cloze_recall",
     )
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        asked = {
-            "--keep": self.keep != "last" and self.keep,
-            "--cloze-patience": self.cloze_patience,
-            "--cloze-titles": self.cloze_titles,
-            "--cloze-wordpieces": self.cloze_wordpieces,
-        }
-        if not self.cloze_recall and any(asked.values()):
-            flag = next(f"{name} {value}" for name, value in asked.items() if value)
-            raise ConfigError(f"{flag} needs --cloze-recall N, such as 400, which says what is better.")
 
     @property
     def seconds(self) -> float | None:

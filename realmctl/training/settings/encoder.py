@@ -8,7 +8,7 @@ from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
-from realmctl.training.settings.start import DocumentSettings, WarmStartSettings, other_start
+from realmctl.training.settings.start import GroupBy, WarmStartSettings, other_start
 
 
 class MlmSettings(TrainSettings):
@@ -43,16 +43,20 @@ class MlmSettings(TrainSettings):
         at_most=1,
     )
     mask_rate: float = setting(
-        "Share of the wordpieces that are hidden, without --spans.", default=0.15, above=0, below=1
+        "Share of the wordpieces that are hidden.", default=0.15, above=0, below=1, used_without="spans"
     )
     practice: Literal["steady", "curriculum"] = setting(
         "Kind of copy pre-training with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
         "first, then noisy copies, other blocks, random blocks and null documents.",
         default="steady",
     )
-    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, at_least=8)
+    window: int = setting("Window of a block in wordpieces.", default=64, at_least=8, used_with="practice=curriculum")
     length: int = setting(
-        "Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+        "Longest example in wordpieces, [CLS] and [SEP] included.",
+        default=128,
+        at_least=3,
+        at_most=512,
+        used_without="spans",
     )
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
@@ -77,7 +81,7 @@ class WarmEncoderSettings(ClozeSettings, WarmStartSettings):
         return self.steps // 10 if self.warmup is None else self.warmup
 
 
-class CondenserSettings(DocumentSettings, WarmEncoderSettings):
+class CondenserSettings(WarmEncoderSettings):
     """Condenser, or coCondenser with `contrastive`."""
 
     encoder: Artifact | None = reads(
@@ -102,6 +106,7 @@ class CondenserSettings(DocumentSettings, WarmEncoderSettings):
         hub=True,
     )
     contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
+    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", used_with="contrastive")
     skip_from: int | None = setting(
         "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
         "otherwise the middle layer (6 of 12).",

@@ -84,8 +84,10 @@ class FinetuneSettings(TrainSettings):
         below=1,
         used_with="spans",
     )
-    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, at_least=1)
-    epochs: float = setting("Number of passes over the questions.", default=2.0, above=0, at_most=1e6)
+    dev_every: int = setting("Number of steps between evaluations.", default=500, at_least=1, used_with="dev")
+    epochs: float = setting(
+        "Number of passes over the questions.", default=2.0, above=0, at_most=1e6, used_without="steps"
+    )
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting(
         "Questions per step; the official code has 1.", default=16, at_least=1, at_most=LARGEST_BATCH
@@ -117,9 +119,10 @@ class FinetuneSettings(TrainSettings):
         default="orqa",
     )
     hard_em_tau: int = setting(
-        "With hard-em: step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
+        "Step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
         default=4000,
         at_least=1,
+        used_with="objective=hard-em",
     )
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=())
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)

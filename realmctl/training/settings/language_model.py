@@ -44,7 +44,9 @@ class LmFinetuneSettings(TrainSettings):
         " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
         default=None,
     )
-    epochs: float = setting("Number of passes over the questions.", default=20.0, above=0, at_most=1e6)
+    epochs: float = setting(
+        "Number of passes over the questions.", default=20.0, above=0, at_most=1e6, used_without="steps"
+    )
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting("Questions per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")

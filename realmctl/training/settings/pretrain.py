@@ -34,10 +34,11 @@ class RefreshSettings(TrainSettings):
         at_least=1,
     )
     refresh_drift: float = setting(
-        "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
+        "Drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
         default=0.001,
         above=0,
         at_most=2,
+        used_with="refresh_every=auto",
     )
     max_index_age: int = runtime(
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
@@ -116,11 +117,12 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         default=None,
     )
     reader_cache: float = runtime(
-        "With a frozen causal --reader-lm: memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again. "
+        "Memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again, for a frozen causal model. "
         "0: they are kept within a micro-batch.",
         default=0.0,
         at_least=0,
         at_most=1e5,
+        used_with="reader_lm",
     )
     recall_questions: Path | None = source(
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",

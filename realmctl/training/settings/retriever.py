@@ -13,7 +13,7 @@ from realmctl.log import warn
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer
 from realmctl.training.settings.cloze import ClozeSettings
-from realmctl.training.settings.start import DocumentSettings, WarmStartSettings
+from realmctl.training.settings.start import GroupBy, WarmStartSettings
 
 
 class ContrastSettings(ClozeSettings):
@@ -145,7 +145,11 @@ class IctSettings(RetrieverSettings):
         at_most=LARGEST_BATCH,
     )
     mask_rate: float = setting(
-        "Share of the pairs in which the sentence is removed from its block.", default=0.9, at_least=0, at_most=1
+        "Share of the pairs in which the sentence is removed from its block.",
+        default=0.9,
+        at_least=0,
+        at_most=1,
+        used_with="pairs=sentences",
     )
     pairs: Literal["sentences", "crops"] = setting(
         "What is paired. sentences: a sentence and its block (ICT). crops: two random runs of wordpieces of a block, independent of each "
@@ -153,26 +157,33 @@ class IctSettings(RetrieverSettings):
         default="sentences",
     )
     delete_rate: float = setting(
-        "Share of the wordpieces that are deleted from each crop. Contriever has 0.1.", default=0.0, at_least=0, below=1
+        "Share of the wordpieces that are deleted from each crop. Contriever has 0.1.",
+        default=0.0,
+        at_least=0,
+        below=1,
+        used_with="pairs=crops",
     )
     hard_negatives: int = setting(
         "Hard negatives of each sentence: the blocks that BM25 ranks highest for it, but its own and those that contain it.",
         default=0,
         at_least=0,
         at_most=32,
+        used_with="pairs=sentences",
     )
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,
         at_least=0,
         below=1,
+        used_with="pairs=sentences",
     )
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())
 
 
-class SpiderSettings(DocumentSettings, RetrieverSettings):
+class SpiderSettings(RetrieverSettings):
     """Recurring span retrieval."""
 
+    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document")
     steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)
     batch_size: int = setting(
         "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
@@ -191,11 +202,9 @@ class DprSettings(ContrastSettings):
 
     retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True, default=None)
     passages: Path = source(
-        "Questions with labelled passages: DPR's JSON, Tevatron's JSON lines or Parquet, a BEIR folder, or queries with --qrels."
+        "Questions with labelled passages: DPR's JSON; JSON lines or Parquet of Tevatron, FlagEmbedding or sentence-transformers; a BEIR folder; or queries with --qrels."
     )
-    qrels: Path | None = source(
-        "Relevance judgements of the queries, in TREC's or BEIR's format. Those of 0 are hard negatives.", default=None
-    )
+    qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
     blocks: Artifact | None = reads(
         "blocks", help="Blocks that --cloze-recall measures on.", explicit_only=True, default=None

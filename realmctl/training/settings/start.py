@@ -1,4 +1,4 @@
-"""What a training starts from: an encoder, a BERT or a retriever; and which blocks are one document."""
+"""What a training starts from: an encoder, a BERT or a retriever; and what makes blocks one document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
-from realmctl.pipeline import flag_of, reads, setting, source
+from realmctl.pipeline import flag_of, reads, source
 from realmctl.training.settings.base import TrainSettings
 
 
@@ -69,13 +69,3 @@ GroupBy = Literal["document", "title", "source"]
 """What blocks of one document have in common: the document that they were cut from, its title, or its id without a number at the end."""
 ExcludeOwn = Literal["block", GroupBy, "nothing"]
 """Which blocks are no candidates for a sentence: the one that holds it, all of its document's, or none."""
-
-
-class DocumentSettings(TrainSettings):
-    """A training on blocks of one document."""
-
-    group_by: GroupBy = setting(
-        "What makes blocks parts of one document, for a corpus of passages. document: the document that they were cut from. title: its "
-        "title. source: its id without a number at the end, such as ls for ls#0 and ls#1.",
-        default="document",
-    )

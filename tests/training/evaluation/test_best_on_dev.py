@@ -27,7 +27,7 @@ def dev(tmp_path_factory):
 
 
 def tuned(chain, dev, **values):
-    return replace(finetune(chain, steps=7, dev_every=2, **values), dev=dev)
+    return finetune(chain, steps=7, dev=dev, dev_every=2, **values)
 
 
 def settings_of(objective, every):

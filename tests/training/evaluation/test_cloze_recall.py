@@ -345,7 +345,11 @@ def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"keep": "gain"}, {"cloze_patience": 2}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}]
+    "settings",
+    [
+        *({"keep": "gain"}, {"cloze_patience": 2}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}),
+        *({"cloze_every": 9}, {"cloze_blocks": 9}),
+    ],
 )
 def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
     with pytest.raises(ConfigError, match="--cloze-recall"):
