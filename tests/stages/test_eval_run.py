@@ -84,7 +84,7 @@ def test_what_is_refused(tmp_path, chain: Chain, ranking: Artifact):
         ({"ranking": ranking}, "--qrels.*--questions"),
         ({"qrels": chain.questions}, "ranking"),
         ({"run_file": chain.questions, **inputs}, "ranking"),
-        ({"ranking": ranking, "qrels": chain.questions, "answer_field": "x"}, "answers"),
+        ({"ranking": ranking, "qrels": chain.questions, "answer_field": "x"}, "--answer-field needs --questions"),
         ({"ranking": ranking, "measures": "wrong", **inputs}, "--measures"),
     ):
         with pytest.raises(ConfigError, match=says):

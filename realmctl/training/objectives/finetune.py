@@ -251,7 +251,7 @@ def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, float]:
     asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
     per_step = settings.batch_size - settings.cloze_per_step
     steps = settings.steps or max(1, round(settings.epochs * len(asked) / per_step))
-    settings = dataclasses.replace(settings, steps=steps)
+    settings = dataclasses.replace(settings, steps=steps, epochs=type(settings).epochs)
     if settings.retrieval == NO_RETRIEVAL:
         metrics = train_closed_book(settings, asked, out)
     else:

@@ -202,7 +202,7 @@ def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, f
     check_positions(model, question_length + answer_length + 1, "--question-length and --answer-length")
     pairs = ClosedBookPairs(model, asked, prompt=prompt, question_length=question_length, answer_length=answer_length)
     steps = settings.steps or max(1, round(settings.epochs * len(pairs) / settings.batch_size))
-    counted = dataclasses.replace(settings, steps=steps)
+    counted = dataclasses.replace(settings, steps=steps, epochs=type(settings).epochs)
     metrics = train(LanguageModelObjective(model, pairs, counted), counted, out, "lm-finetune")
     with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
         save_language_model(model.cpu(), part.path)
