@@ -103,17 +103,21 @@ class Collator:
     longer sequence first. Layouts are written here with BERT's special tokens; other vocabularies have theirs in these places.
 
     at_start: gives a sequence as it is at the beginning of an input (`Tokenizer.at_start`).
+    behind: gives a sequence behind a text with the ids of that text (`Tokenizer.behind`).
     """
 
     frame: Frame
     pad_id: int
     mask_id: int
     at_start: Callable[[TokenSequence], TokenSequence] = lambda tokens: tokens
+    behind: Callable[[str, Sequence[int], TokenSequence], TokenSequence] = lambda _, before, tokens: np.concatenate(
+        [np.asarray(before, np.int64), np.asarray(tokens, np.int64)]
+    )
 
     @classmethod
     def of(cls, words: Tokenizer) -> Collator:
         """Return the collator of a vocabulary."""
-        return cls(words.frame, words.pad, words.mask, words.at_start)
+        return cls(words.frame, words.pad, words.mask, words.at_start, words.behind)
 
     def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens. Token i of x is at position i + 1."""

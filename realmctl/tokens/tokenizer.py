@@ -104,7 +104,7 @@ class Tokenizer:
                 f"{where}: it gives a word at the beginning of a text other tokens than after a blank, and does not write the blank into "
                 "them as byte-level BPE and SentencePiece do. Use another tokenizer."
             )
-        self._starts: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._starts: dict[tuple[str, tuple[int, ...]], tuple[int, ...]] = {}
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -236,23 +236,61 @@ class Tokenizer:
         """Return ids of this tokenizer as they are at the beginning of an input: the first word without the blank before it."""
         if not self._after_blank or not len(ids):
             return ids
+        return self._restarted("", (), ids)
+
+    def behind(
+        self, text: str, before: Sequence[int], ids: Sequence[int] | NDArray[np.integer]
+    ) -> Sequence[int] | NDArray[np.integer]:
+        """Return the ids of a text, and behind it those of another text, with no more between them than stands at the end of the first.
+
+        text: the first text. before: its ids without what it ends in. ids: those of the second text.
+        """
+        ends_in_blank = text[-1:] == " " and not text[-2:-1].isspace()
+        if not len(ids) or ends_in_blank or (self._bert and text[-1:].isspace()):
+            return np.concatenate([np.asarray(before, np.int64), np.asarray(ids, np.int64)])
+        return self._restarted(text, before, ids)
+
+    def _restarted(
+        self, text: str, before: Sequence[int], ids: Sequence[int] | NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """Return the ids of a text whose first word follows `text` without a blank. A word that its ids do not tell, such as
+        an unknown one, stands behind `before` without its blank, if that is a wordpiece.
+        """
         stop = next((n for n, number in enumerate(ids) if n and not self._joins_word(int(number))), len(ids))
+        stop += stop == 1 < len(ids) and self._is_blank(ids[0]) and ids[1] == self.unk
         word = tuple(int(number) for number in ids[:stop])
-        start = self._starts.get(word)
+        start = self._starts.get((text, word))
         if start is None:
-            text = self._text(self._pieces(word)) if not set(word) & {*self.specials} else ""
-            known = text[:1] == " " and "\ufffd" not in text and tuple(self._ids_of(text)) == word
-            start = tuple(self._ids_of(text[1:])) if known else word
+            if (first := self._first_word(word)) is not None:
+                start = tuple(self._ids_of(f"{self._given(text)[0]}{first}"))
+            else:
+                begins = len(word) > 1 and self._is_blank(word[0]) and not text[-1:].isspace()
+                start = (*before, *word[begins:])
             if len(self._starts) >= 2**16:
                 self._starts.clear()
             if len(word) <= LONGEST_START:
-                self._starts[word] = start
+                self._starts[text, word] = start
         return np.concatenate([np.array(start, np.int64), np.asarray(ids[stop:], np.int64)])
 
+    def _first_word(self, ids: tuple[int, ...]) -> str | None:
+        """Return the word of these ids without the blank before it; None if they do not tell it."""
+        if set(ids) & {*self.specials}:
+            return None
+        is_wordpiece = isinstance(self.tokenizer.model, models.WordPiece)
+        text = f" {self.word_of(ids)}" if is_wordpiece else self._text(self._pieces(ids))
+        return text[1:] if text[:1] == " " and "\ufffd" not in text and tuple(self._ids_of(text)) == ids else None
+
+    def _is_blank(self, number: int) -> bool:
+        return bool(self.tokenizer.id_to_token(int(number)) == self._blank)
+
     def _joins_word(self, number: int) -> bool:
-        """Whether a piece belongs to the word before it: it does not begin with a blank, and is not special."""
+        """Whether a piece belongs to the word before it: it does not begin a word, and is not special."""
         piece = self.tokenizer.id_to_token(number)
-        return piece is not None and number not in self._marked and not piece.startswith(self._blank)
+        if piece is None or number in self._marked:
+            return False
+        if isinstance(self.tokenizer.model, models.WordPiece):
+            return bool(self.continues[number])
+        return not piece.startswith(self._blank)
 
     def _pieces(self, ids: Iterable[int]) -> list[str]:
         return [str(self.tokenizer.id_to_token(number)) for number in ids]

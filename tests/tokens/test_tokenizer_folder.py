@@ -102,6 +102,28 @@ def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
 
 
 @every
+def test_a_text_right_behind_another(model_type: str, tmp_path: Path) -> None:
+    """As sentence-transformers has them: the tokenizer gets both as one text."""
+    theirs = families.tokenizer(model_type)
+    theirs.save_pretrained(tmp_path / "f")
+    ours = Tokenizer.load(tmp_path / "f")
+    texts = [
+        "Ada Lovelace, 1843",
+        "Köln am Rhein",
+        "東京は日本の首都です",
+        "(in their time)",
+        "the",
+        "engine's engine",
+        "",
+    ]
+    for first in ("the: ", "the:", "notes:\n", "notes on\n\n", "(", "it had: engine:", "A  ", "the - "):
+        before = ours.ids(first.rstrip()).tolist()
+        for text in texts:
+            found = np.asarray(ours.at_start(ours.behind(first, before, ours.ids(text)))).tolist()
+            assert found == theirs((first + text).rstrip(), add_special_tokens=False)["input_ids"], (first, text)
+
+
+@every
 def test_words_offsets_and_literal_special_tokens(model_type: str, tmp_path: Path) -> None:
     families.tokenizer(model_type).save_pretrained(tmp_path)
     ours = Tokenizer.load(tmp_path)

@@ -168,7 +168,7 @@ def _wordpieces(
 
 
 def _prefix(words: Tokenizer, text: str, flag: str) -> Prefix:
-    """Return a prefix with its wordpieces, which must be the same whatever follows."""
+    """Return a prefix with the wordpieces that it has alone. No word of it may run into a word of the text."""
     if text and text[-1].isalnum():
         raise ConfigError(
             f"{flag} {text!r} ends in a letter or digit, so it would run into the text. End it in a space."

@@ -8,6 +8,7 @@ expect words before a query or before a block, such as `query: `.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -27,14 +28,14 @@ MAX_PREFIX = 128
 
 @dataclass(frozen=True)
 class Prefix:
-    """Text before every query or block, and its wordpiece ids."""
+    """Text before every query or block, and its wordpiece ids, without those of the blanks that it ends in."""
 
     text: str = ""
     ids: tuple[int, ...] = ()
 
-    def before(self, tokens: TokenSequence) -> TokenSequence:
-        """Return the prefix and the tokens."""
-        return np.concatenate([np.asarray(self.ids, np.int64), np.asarray(tokens)]) if self.ids else tokens
+    def before(self, collator: Collator, tokens: TokenSequence) -> TokenSequence:
+        """Return the tokens of the prefix and of a text behind it, as those of both written as one text."""
+        return collator.behind(self.text, self.ids, tokens) if self.ids else tokens
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,18 @@ class InputLayout:
 
     def query(self, collator: Collator, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] prefix x [SEP]`, at most `length` tokens."""
-        texts = [collator.at_start(self.query_prefix.before(tokens)) for tokens in token_lists]
+        texts = [collator.at_start(self.query_prefix.before(collator, tokens)) for tokens in token_lists]
         return collator.query(texts, length)
 
     def block(
         self, collator: Collator, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int
     ) -> TokenBatch:
         """Return titles and bodies in the form `blocks`, at most `length` tokens. The null document is empty."""
-        titles = [self.block_prefix.before(title) for title in titles]
+        before = functools.partial(self.block_prefix.before, collator)
         if self.blocks == "joined":
-            texts = [collator.at_start(np.concatenate(pair)) for pair in zip(titles, bodies, strict=True)]
+            texts = [collator.at_start(before(np.concatenate(pair))) for pair in zip(titles, bodies, strict=True)]
             return collator.query(texts, length)
+        titles = [before(title) for title in titles]
         packed = collator.block([*map(collator.at_start, titles)], [*map(collator.at_start, bodies)], length)
         if self.blocks == "pair":
             return packed

@@ -62,6 +62,18 @@ def test_vectors_are_those_of_sentence_transformers(model_type: str, tmp_path: P
 
 
 @every
+@pytest.mark.parametrize(("query", "document"), [("query:", "passage\n"), ("(it had: ", ";"), ("notes:\n", "")])
+def test_prompts_stand_before_texts_as_they_are_written(
+    model_type: str, query: str, document: str, tmp_path: Path
+) -> None:
+    """Also those that no blank ends: sentence-transformers gives the tokenizer prompt and text as one text."""
+    model = sentence_folder(model_type, tmp_path, prompts={"query": query, "document": document})
+    loaded = realmctl.load(imported(tmp_path), precision="fp32")
+    close(loaded.encode_queries(TEXTS), model.encode_query(TEXTS))
+    close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
+
+
+@every
 def test_an_export_gives_the_same_vectors_and_can_be_imported_again(model_type: str, tmp_path: Path) -> None:
     sentence_folder(model_type, tmp_path, prompts={"query": "query: "})
     artifact = imported(tmp_path)
