@@ -62,6 +62,14 @@ def stated_length(folder: Path) -> int | None:
     return int(stated) if isinstance(stated, int | float) and 2 < stated < NO_LENGTH else None
 
 
+def cuts_the_beginning(folder: Path) -> bool:
+    """Return whether the tokenizer of a folder cuts a text that is too long at its beginning, and not at its end (`truncation_side`)."""
+    truncation = _json(folder / "tokenizer.json").get("truncation")
+    direction = truncation.get("direction") if isinstance(truncation, Mapping) else None
+    stated = _json(folder / "tokenizer_config.json").get("truncation_side", direction)
+    return str(stated).lower() == "left"
+
+
 def read_tokenizer(folder: Path) -> tuple[LibraryTokenizer, tuple[str, ...]]:
     """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, and its special tokens in the order of `ROLES`.
 

@@ -17,6 +17,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.layout import MAX_PREFIX, BlockForm, InputLayout, Prefix
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.tokens.tokenizer_folder import cuts_the_beginning
 
 BLOCK_LENGTH = 288
 """Tokens of a block, as `chunk` cuts them by default."""
@@ -151,6 +152,11 @@ def _wordpieces(
         raise MismatchError(
             f"The tokenizer in {folder} has {len(words)} wordpieces, and the encoder {query_folder} has {rows}. Name the "
             "tokenizer that it was trained with: --tokenizer FOLDER."
+        )
+    if cuts_the_beginning(folder):
+        warn(
+            f"the tokenizer in {folder} cuts a text that is too long at its beginning (truncation_side: left), and texts are cut at their end "
+            "here: the vectors of longer queries and blocks are others than with sentence-transformers"
         )
     if query.said.lowercase and not words.lowercase:
         raise InputError(

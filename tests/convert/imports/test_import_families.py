@@ -99,6 +99,23 @@ def test_the_length_that_a_folder_states_holds_for_the_prefix_too(model_type: st
     close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
 
 
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "tokenizer.json"])
+def test_a_tokenizer_that_cuts_the_beginning_is_told(tmp_path: Path, file: str, capsys: Any) -> None:
+    sentence_folder("roberta", tmp_path)
+    imported(tmp_path)
+    assert "truncation_side" not in capsys.readouterr().err
+    path = tmp_path / "sentence" / file
+    content = json.loads(path.read_text())
+    truncation = {"direction": "Left", "max_length": 40, "strategy": "LongestFirst", "stride": 0}
+    path.write_text(
+        json.dumps(content | {"truncation_side": "left"} if "config" in file else content | {"truncation": truncation})
+    )
+    model = sentence_transformers.SentenceTransformer(str(tmp_path / "sentence"), device="cpu")
+    assert model.tokenizer.truncation_side == "left"
+    imported(tmp_path, normalize=False)
+    assert "truncation_side" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stated", ["cosine", None])
 def test_similarity_by_cosine_gives_vectors_of_length_one(tmp_path: Path, stated: str | None) -> None:
     """A folder that states no similarity is compared by cosine too, as sentence-transformers does."""
