@@ -76,13 +76,10 @@ def _judgement(row: Row) -> tuple[str, str, str, int]:
             f"{row.where}: not a judgement, which needs a query ({QUERY_IDS[0]}), a document ({DOCUMENT_IDS[0]}) and its relevance "
             f"({RELEVANCES[0]}); it has {', '.join(fields) or 'nothing'}. Rename the columns."
         )
-    value = (
-        1 if relevance is None else relevance_of(str(fields[relevance]))
-    )  # NanoBEIR names what is relevant, and no more
-    if value is None:
+    given = "1" if relevance is None else str(fields[relevance])  # NanoBEIR names what is relevant, and no more
+    if (value := relevance_of(given)) is None:
         raise InputError(
-            f"{row.where}: not a judgement: its {relevance} is {str(fields[relevance])[:40]!r}, and a whole number is expected. Correct or "
-            "remove the line."
+            f"{row.where}: not a judgement: its {relevance} is {given[:40]!r}, and a whole number is expected. Correct or remove the line."
         )
     return row.where, str(fields[query]).strip(), str(fields[document]).strip(), value
 
