@@ -60,7 +60,14 @@ def judgements(path: Path) -> Iterator[tuple[str, str, str, int]]:
     return map(_judgement, _rows(path))
 
 
-def names_judgements(names: Collection[str]) -> bool:
+def begins_qrels(first: str) -> bool:
+    """Return whether the first line of a file is one of judgements: a header of theirs, or TREC's columns."""
+    cells = _by_white_space(first, 4)
+    is_trec = len(cells) == 4 and cells[1].lower() in ITERATIONS and relevance_of(cells[3]) is not None
+    return is_trec or _names_judgements(header(first))
+
+
+def _names_judgements(names: Collection[str]) -> bool:
     """Return whether these names of columns, in lower case, are those of judgements."""
     return not {*names}.isdisjoint(QUERY_IDS) and not {*names}.isdisjoint(DOCUMENT_IDS)
 
@@ -90,10 +97,10 @@ def _rows(path: Path) -> Iterator[Row]:
     first = start.decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0].strip()
     if first.startswith("{"):
         return json_lines(path)
-    if (mark := delimiter_of(first)) != "\t" and names_judgements(header(first, mark)):
+    if (mark := delimiter_of(first)) != "\t" and _names_judgements(header(first, mark)):
         return table(path, mark)[1]
     for cut in (_by_tabs, str.split):
-        if names_judgements(names := cut(first.lower())):
+        if _names_judgements(names := cut(first.lower())):
             return _lines(path, names, cut, skip=1)
     return _unnamed(path, first) if first else iter(())
 

@@ -17,7 +17,7 @@ from realmctl.inputs.rows import Row, columnar, header, is_columnar, json_lines,
 from realmctl.inputs.streams import head
 from realmctl.questions.questions import ID_FIELDS, QUESTION_FIELDS, Question, identity_of, parse_questions
 from realmctl.questions.ranking.beir import queries_file
-from realmctl.questions.ranking.qrels import names_judgements
+from realmctl.questions.ranking.qrels import begins_qrels
 from realmctl.questions.ranking.topics import is_topics, topics
 
 TEXT_FIELDS = (*QUESTION_FIELDS, "text")
@@ -68,7 +68,7 @@ def _records(path: Path) -> Iterator[tuple[str, str, str]]:
     names = {*header(first)}
     if names & {*TEXT_COLUMNS} and names & {*ID_FIELDS}:
         return map(_named, table(path)[1])
-    if names_judgements(names):
+    if begins_qrels(first):
         raise InputError(f"{path} holds relevance judgements (qrels), not queries. Name the file of queries.")
     if _is_record(first):
         return map(_named, json_lines(path))

@@ -94,9 +94,10 @@ def test_qrels_that_are_refused(tmp_path, content, says):
 
 
 def test_judgements_are_no_queries(tmp_path):
-    (tmp_path / "file").write_text(table("qid", "docno", "label"))
-    with pytest.raises(InputError, match="qrels"):
-        list(read_queries(tmp_path / "file"))
+    for content in (table("qid", "docno", "label"), LAYOUTS["TREC"], LAYOUTS["TREC"].replace(" ", "\t")):
+        (tmp_path / "file").write_text(content)
+        with pytest.raises(InputError, match=r"\(qrels\)"):
+            list(read_queries(tmp_path / "file"))
     (tmp_path / "file").write_text("qid\tquery\tdocument\n1\twho?\tx\n")
     assert [query.question for query in read_queries(tmp_path / "file")] == ["who?"]
 
