@@ -108,9 +108,20 @@ def export(
         raise ConfigError(
             f"--form {form}: this form is made of {' or '.join(sorted(MODEL_FORMS[form]))}, and {opened} is {opened.kind}. Leave it out."
         )
-    if chosen and (side or push):
-        raise ConfigError(f"--side and --push are for models, and {opened} is of kind {opened.kind}. Leave them out.")
     if chosen:
+        of_models = {
+            "--side": side,
+            "--push": push,
+            "--projection": projection != "exact",
+            "--onnx": onnx,
+            "--license": license,
+            "--language": language,
+            "--base-model": base_model,
+            "--dataset": dataset,
+            "--scores": scores,
+        }
+        if flag := next((name for name, given in of_models.items() if given), None):
+            raise ConfigError(f"{flag} is for models, and {opened} is of kind {opened.kind}. Leave it out.")
         of_blocks = resolve(blocks, ("blocks",), "--blocks") if blocks else None
         print_result(export_form(opened, folder, chosen, of_blocks), json, lambda value: str(value["path"]))
         return

@@ -101,9 +101,11 @@ def test_a_repository_has_an_owner_and_a_name(name):
 
 def test_flags_that_do_not_fit_the_kind(chain, tmp_path, realmctl: Command):
     for flags, message in (
-        (["--push", "me/x"], "--side and --push are for models"),
+        (["--push", "me/x"], "--push is for models"),
+        (["--onnx"], "--onnx is for models"),
+        (["--license", "mit"], "--license is for models"),
         (["--form", "vectors"], "made of embeddings"),
-        (["--push", "nowhere"], "--side and --push"),
+        (["--push", "nowhere"], "--push is for models"),
     ):
         code, _, err = realmctl("export", str(chain.blocks.path), str(tmp_path / "out"), *flags)
         assert code == 2 and message in err
