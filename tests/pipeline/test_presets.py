@@ -128,6 +128,26 @@ def test_the_manifest_holds_the_values_and_the_same_values_are_the_same_recipe(r
     assert str(made.path) == out.strip()
 
 
+def test_what_a_preset_says_in_vain_is_left_out_and_what_the_user_says_in_vain_is_refused(realmctl, chain):
+    alone = [
+        "eval-em",
+        "--blocks",
+        chain.blocks.path,
+        "--questions",
+        chain.questions,
+        "--retrieval",
+        "bm25",
+        "--preset",
+        "orqa-nq",
+    ]
+    code, out, err = realmctl(*alone)
+    assert code == 0, err
+    settings = json.loads((Path(out.strip()) / "manifest.json").read_text())["settings"]
+    assert (settings["scorer"], settings["reader_beam"]) == ("auto", None)
+    code, _, err = realmctl(*alone, "--scorer", "squad")
+    assert code == 2 and "--scorer needs --qa-model or --reader-lm" in err
+
+
 @pytest.mark.parametrize(
     ("command", "preset", "named"),
     [
