@@ -10,7 +10,7 @@ from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
-from realmctl.corpus.formats import apart
+from realmctl.corpus.formats import apart, sphinx
 from realmctl.corpus.formats.pages import document_of_html
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, ResourceError, require_package
@@ -92,7 +92,8 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
         why = f"its text has more than {MAX_TEXT_FILE // 2**20} MiB"
     if why:
         raise InputError(f"{file.path} cannot be read as {READ[name]}, because {why}. Save it anew, or leave it out.")
-    yield document_of_html(file, parsed.output.decode(errors="replace"), "")
+    html = parsed.output.decode(errors="replace")
+    yield document_of_html(file, sphinx.as_shown(html) if name == "rst" else html, "")
 
 
 @cache

@@ -109,8 +109,12 @@ JUDGED_DEPTH = 4
 """How many elements named like navigation are judged where each stands in the one before. So no text is counted more often."""
 SIGNS = frozenset(
     [
+        "boring",
+        "fn-backref",
         "footnote-back",
+        "footnote-backref",
         "footnote-ref",
+        "footnote-reference",
         "headerlink",
         "hideme",
         "lineno",
@@ -121,10 +125,13 @@ SIGNS = frozenset(
         "viewcode-link",
     ]
 )
-"""Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, numbers of lines of code, and what leads to the
-source of an item of Sphinx and rustdoc or unfolds it."""
-SIGNS_OF_LINKS = frozenset({"#", "\u00a7", "\u00b6", "\u200b", "\u25c6", "\U0001f517"})
-"""Texts of links to a heading itself."""
+"""Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, Sphinx and mdBook, numbers of lines of code, lines
+that mdBook hides until they are asked for, and what leads to the source of an item of Sphinx and rustdoc or unfolds it."""
+FOOTNOTE_ROLES = frozenset({"doc-backlink", "doc-noteref"})
+SIGNS_OF_LINKS = frozenset(
+    {"#", "\u00a7", "\u00b6", "\u200b", "\u21a9", "\u21a9\ufe0e", "\u21a9\ufe0f", "\u25c6", "\U0001f517"}
+)
+"""Texts of links to a heading itself, or back from a footnote."""
 NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 MAX_HTML_DEPTH = 2**14
 """How deep elements may be nested; the parser's time grows with the square of it. A page of more is set aside."""
@@ -341,7 +348,10 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
     is_hidden = "hidden" in attributes and attributes["hidden"] != "until-found" and role != "tabpanel"
     if is_hidden or attributes.get("aria-hidden") == "true" or NOT_SHOWN.search(attributes.get("style") or ""):
         return False
-    if role in NO_CONTENT or not SIGNS.isdisjoint((attributes.get("class") or "").split()):
+    classes = (attributes.get("class") or "").split()
+    if role in NO_CONTENT or role in FOOTNOTE_ROLES or not SIGNS.isdisjoint(classes):
+        return False
+    if tag == "sup" and "reference" in classes:  # MediaWiki's
         return False
     if tag == "a" and node.text().strip() in SIGNS_OF_LINKS:
         return False

@@ -143,6 +143,56 @@ def test_markup_is_plain_text_if_the_user_says_so(tmp_path):
     assert read(tmp_path / "a.rst", "text").text == "Title\n=====\n"
 
 
+SPHINX = """
+:mod:`!shapes` --- Round things
+===============================
+
+.. currentmodule:: shapes
+
+.. index:: pair: circle; draw
+
+.. toctree::
+
+   other/page
+
+Call :func:`~shapes.draw` or :py:meth:`Circle.draw() <shapes.Circle.draw>` as :pep:`8` says, see
+:ref:`all shapes <shapes-label>` and :samp:`a<b`.
+
+.. versionadded:: 3.1
+   Dashed lines.
+
+.. versionchanged:: 3.2
+
+.. deprecated:: 3.3
+   Use :func:`paint`.
+
+.. only:: html
+
+   On the web.
+
+.. code-block:: rst
+
+   .. toctree::
+
+      :ref:`a <b>`
+"""
+
+
+def test_a_source_of_sphinx_reads_as_its_page(tmp_path):
+    (tmp_path / "a.rst").write_text(SPHINX)
+    found = read(tmp_path / "a.rst")
+    assert found.title == "shapes --- Round things"
+    assert found.text.splitlines() == [
+        "Call draw or Circle.draw() as PEP 8 says, see all shapes and a<b.",
+        "Added in version 3.1: Dashed lines.",
+        "Changed in version 3.2.",
+        "Deprecated since version 3.3: Use paint.",
+        "On the web.",
+        ".. toctree::",
+        "   :ref:`a <b>`",
+    ]
+
+
 def test_a_jats_article_is_told_by_its_doctype(tmp_path):
     article = """<?xml version="1.0"?>
 <!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving DTD v1.2//EN" "x.dtd">

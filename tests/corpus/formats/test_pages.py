@@ -332,3 +332,18 @@ def test_many_buttons_in_a_heading_are_none_of_its_text(tmp_path):
         "T",
         ["Tools", "How?", "So."],
     )
+
+
+def test_marks_of_footnotes_and_hidden_lines_of_code_are_no_text(tmp_path):
+    """As mdBook, Sphinx, pandoc, MediaWiki and GitHub write them."""
+    page = """<main><p>One<sup class="footnote-reference"><a href="#1">1</a></sup>
+    two<a class="footnote-reference brackets" href="#2">[2]</a> three<a role="doc-noteref" href="#3"><sup>3</sup></a>
+    four<sup class="reference"><a href="#4">[4]</a></sup> <a class="reference internal" href="x">five</a>.</p>
+    <ol><li>A note. <a href="#r1">\u21a9</a></li><li>Another. <a href="#r2" role="doc-backlink">back</a></li></ol>
+    <pre><code><span class="boring">fn main() {
+</span>let x = 1;
+<span class="boring">}</span></code></pre></main>"""
+    (tmp_path / "a.html").write_text(page)
+    (found,) = documents([tmp_path / "a.html"])
+    assert isinstance(found, Document)
+    assert found.text.splitlines() == ["One two three four five.", "1. A note.", "2. Another.", "let x = 1;"]
