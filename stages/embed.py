@@ -18,9 +18,8 @@ class Embed(EmbedSettings, Stage):
 
     An interrupted run continues where it stopped and ends with the same bytes.
 
-    With --former, the vectors of blocks that have not changed are reused from former embeddings, from an index or from a
-    model, and only the other blocks are embedded. Embeddings of the same blocks by a retriever of the same weights, such as a
-    start that training kept, are reused without it.
+    The vectors of blocks that have not changed are reused from the newest embeddings in the same series by a retriever of the same
+    weights, or from those that --former names: embeddings, an index or a model. Only the other blocks are embedded.
     """
 
     makes = "embeddings"
@@ -36,7 +35,8 @@ class Embed(EmbedSettings, Stage):
     former: Artifact | None = reads(
         "embeddings",
         "index",
-        help="Embeddings, index or model made with the same retriever, whose vectors are reused.",
+        help="Embeddings, index or model made with the same retriever, whose vectors are reused. Default: the newest embeddings that fit, "
+        "of blocks in the series of --blocks.",
         explicit_only=True,
         default=None,
     )
@@ -111,13 +111,16 @@ class Embed(EmbedSettings, Stage):
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.embedding.embedding import embed_artifact
-        from realmctl.retrieval.embedding.reused import made_before
+        from realmctl.retrieval.embedding.reused import made_before, newest_former
 
-        if same := made_before(self.blocks, self.retriever, out.path.parent, self.dtype, self.precision):
+        known = self.blocks, self.retriever, out.path.parent, self.dtype, self.precision
+        if same := made_before(*known):
             say(f"embed: {same} has the vectors of these blocks, by a retriever of the same weights")
             out.link("embeddings.npy", same.file("embeddings.npy"))
             return {**same.metrics, "taken_over": same.metrics["rows"], "embedded": 0}
-        return embed_artifact(self.blocks, self.retriever, self, out, self._former_with_blocks())
+        return embed_artifact(
+            self.blocks, self.retriever, self, out, self._former_with_blocks() or newest_former(*known)
+        )
 
     def _former_with_blocks(self) -> tuple[Artifact, Artifact] | None:
         return None if self.former is None else (self.former, self._blocks_of_former())

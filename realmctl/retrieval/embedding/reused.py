@@ -1,4 +1,4 @@
-"""Vectors that exist already: of blocks that did not change, and of retrievers that training left as they were.
+"""Vectors that exist already: of blocks that did not change, and of retrievers that training left as they were. `embed` looks for them.
 
 A vector depends on the retriever and on the wordpieces of title and body, and on nothing else. So a block of the same
 content, embedded by the same retriever, keeps its vector wherever its row is now. Legend: D projection, n blocks.
@@ -6,6 +6,7 @@ content, embedded by the same retriever, keeps its vector wherever its row is no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,13 +47,34 @@ def made_before(blocks: Artifact, retriever: Artifact, embeddings: Path, dtype: 
         embeddings: the series of embeddings that is searched.
         dtype, precision: floating-point type and arithmetic, as settings of `embed`.
     """
-    versions = readable_versions(retriever.path.absolute().parent)
-    same = {each.content for each in versions if each.kind == retriever.kind and same_retriever(each, retriever)}
-    for each in readable_versions(embeddings) if same else ():
-        made_of = each.lineage.get("blocks"), each.settings.get("dtype"), each.settings.get("precision")
-        if each.lineage.get("retriever") in same and made_of == (blocks.content, dtype, precision) and is_whole(each):
+    for each in _by_its_weights(retriever, embeddings, dtype, precision):
+        if each.lineage.get("blocks") == blocks.content and is_whole(each):
             return each
     return None
+
+
+def newest_former(
+    blocks: Artifact, retriever: Artifact, embeddings: Path, dtype: str, precision: str
+) -> tuple[Artifact, Artifact] | None:
+    """Return the newest embeddings of other blocks in the series of `blocks`, and these blocks; None where there are none.
+
+    Arguments as of `made_before`.
+    """
+    for each in _by_its_weights(retriever, embeddings, dtype, precision):
+        for former in readable_versions(blocks.path.absolute().parent):
+            if each.lineage.get("blocks") == former.content and is_whole(each) and is_whole(former):
+                return each, former
+    return None
+
+
+def _by_its_weights(retriever: Artifact, embeddings: Path, dtype: str, precision: str) -> Iterator[Artifact]:
+    """Yield the embeddings of a series by a retriever or another version of it with the same weights, newest first."""
+    versions = readable_versions(retriever.path.absolute().parent)
+    others = {each.content for each in versions if each.kind == retriever.kind and same_retriever(each, retriever)}
+    for each in readable_versions(embeddings):
+        made_by = each.lineage.get("retriever"), each.settings.get("dtype"), each.settings.get("precision")
+        if made_by in {(one, dtype, precision) for one in others | {retriever.content}}:
+            yield each
 
 
 @dataclass(frozen=True)
