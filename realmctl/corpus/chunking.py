@@ -116,7 +116,7 @@ def chunk_corpus(
     if shortened := counts["shortened_passages"]:
         verb = "passage is" if shortened == 1 else "passages are"
         warn(f"{shortened} {verb} longer than a block and lost the end. A larger --max-wordpieces keeps it.")
-    pages.warn()
+    pages.tell()
     if pages.pages != counts["documents"] + counts["quarantined"] + pages.dropped.total():
         raise RuntimeError(f"pages were lost: {pages.pages} came in, {counts}, dropped {pages.dropped}")
     if not counts["documents"]:
@@ -138,7 +138,7 @@ def chunk_corpus(
         "pages": pages.pages,
         "language": settings.language,
         "unknown_wordpieces": unknown,
-        "bad_files": len(files.bad),
+        "bad_files": pages.bad_files,
         "dropped": dict(sorted(pages.dropped.items())),
         **dict(sorted(counts.items())),
         **size_metrics(out.path),
@@ -301,7 +301,12 @@ def write_blocks(
                 blocks.write(block)
                 on_block(block)
             for page in unit.quarantined:
-                warn(f"page {page.id} {page.title!r} is set aside: {page.reason}")
+                named = (
+                    f"page {page.id} {page.title!r}"
+                    if page.title
+                    else f"{'file' if page.is_file else 'page'} {page.id}"
+                )
+                warn(f"{named} is set aside: {page.reason}")
                 quarantine.write({"id": page.id, "title": page.title, "reason": page.reason})
             counts.update(unit.counts)
             pages.add(unit.pages)

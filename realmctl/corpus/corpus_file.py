@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from realmctl.artifacts.hashing import entries_below, unread
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.dataset_folders import data_files
-from realmctl.log import say
+from realmctl.log import say, warn
 
 COMPRESSION = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
 ENDING = re.compile(r"\.[A-Za-z]\w{0,8}$")
 HTML_ENDINGS = (".html", ".htm", ".xhtml")
 SITE_CODE = frozenset({".js", ".mjs", ".css", ".map"})
 """Endings of files beside pages of HTML that no reader of the pages sees."""
+BESIDE_TABLES = re.compile(
+    r"(?:readme|licen[cs]e|citation|changelog)(?:\..*)?|.*\.(?:json|py|ya?ml|lock|cff)", re.IGNORECASE
+)
+"""Names of files beside the tables of a data set of the hub, or of `save_to_disk`."""
+LEFT_OUT = "With --bad-files skip, `index-docs`, `adapt` and `chunk` leave such files out."
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,16 @@ class CorpusFile:
         """Its name without folders and endings, in NFC: archives of macOS write 서울 by its letters, which few tokenizers know."""
         return unicodedata.normalize("NFC", ENDING.sub("", COMPRESSION.sub("", written(self.path.name))))
 
+    @contextmanager
+    def left_out_by_option(self) -> Iterator[None]:
+        """Add to an InputError about a file of a folder how such files are left out, unless they are."""
+        try:
+            yield
+        except InputError as error:
+            if self.in_folder and self.settings.bad_files != "skip":
+                error.args = (f"{error} {LEFT_OUT}",)
+            raise
+
 
 def written(name: str) -> str:
     """The name of a file as text: bytes that are not UTF-8 become `\\x` and two digits, as in names from an old archive."""
@@ -71,7 +87,7 @@ def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[Corpus
     named = [(path, *found) for path in paths for found in _files(path)]
     if settings.bad_files != "skip":
         for error in (unread(file, problem) for _, file, problem in named if problem):
-            raise error
+            raise InputError(f"{error} {LEFT_OUT}")
     names = [file.name if file == path else file.relative_to(path).as_posix() for path, file, _ in named]
     if len({*names}) < len(names):
         files = [file.absolute() for _, file, _ in named]
@@ -96,6 +112,7 @@ def _files(path: Path) -> list[tuple[Path, str]]:
     if splits := data_files(path):
         files = [file for split in splits.values() for file in split]
         say(f"{path}: a folder with {len(files)} Parquet or Arrow files, splits {', '.join(splits)}")
+        _tell_what_is_beside(path, files)
         return [(file, "") for file in files]
     problems = dict(entries_below(path))
     found = list(problems)
@@ -111,6 +128,19 @@ def _files(path: Path) -> list[tuple[Path, str]]:
             f"{path}: {len(code)} files of scripts, styles and sources of pages are left out; name such a file itself to read it"
         )
     return [(file, problem) for file, problem in problems.items() if file not in code]
+
+
+def _tell_what_is_beside(folder: Path, tables: Collection[Path]) -> None:
+    """Warn of files beside the tables of a folder that a data set of the hub does not have."""
+    others = [
+        file
+        for file, _ in entries_below(folder)
+        if file not in tables and not BESIDE_TABLES.fullmatch(file.name) and file.suffix not in (".arrow", ".parquet")
+    ]
+    if others:
+        warn(
+            f"{folder}: {len(others)} files beside its Parquet or Arrow files are left out, such as {others[0]}. Name them, or move the tables elsewhere, to read them."
+        )
 
 
 def _code_of_site(files: Iterable[Path]) -> set[Path]:

@@ -46,12 +46,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPage:
-    """A page that is set aside, with the reason: its text is too long, or cleaning it took too long."""
+    """A page that is set aside, with the reason: its text is too long, or cleaning it took too long.
+
+    is_file: whether it is a whole file, which cannot be read.
+    """
 
     id: str
     title: str
     reason: str
     where: str = field(default="", compare=False)
+    is_file: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

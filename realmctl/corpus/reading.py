@@ -28,9 +28,13 @@ PREVIEW_SECONDS = 10.0
 
 @dataclass
 class PageCounts:
-    """How many pages were read, and how many were dropped by reason, with the first ids. All others were passed on."""
+    """How many pages were read, and how many were dropped by reason, with the first ids. All others were passed on.
+
+    bad_files: how many of these are files that cannot be read.
+    """
 
     pages: int = 0
+    bad_files: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
@@ -43,30 +47,48 @@ class PageCounts:
     def add(self, further: PageCounts) -> None:
         """Add the counts of pages that come after these."""
         self.pages += further.pages
+        self.bad_files += further.bad_files
         self.dropped.update(further.dropped)
         for reason, found in further.examples.items():
             self.examples[reason] = [*self.examples.get(reason, []), *found][:EXAMPLES]
 
-    def warn(self) -> None:
-        """Warn about each reason for which more than 3 % of the pages were dropped, redirects and other namespaces aside."""
+    def tell(self) -> None:
+        """Tell each reason for which pages were dropped, redirects and other namespaces aside; of more than 3 % of the pages it is a warning."""
         among = self.pages - sum(self.dropped[reason] for reason in NO_PAGES)
         for reason, count in sorted(self.dropped.items()):
-            if reason not in NO_PAGES and count > WARNED_SHARE * among:
+            if reason not in NO_PAGES:
                 first = ", ".join(map(repr, self.examples[reason]))
                 more = ", ..." if count > EXAMPLES else ""
-                warn(f"{count} of {among} documents are left out, reason: {reason} (ids {first}{more}).")
+                tell = warn if count > WARNED_SHARE * among else say
+                tell(f"{count} of {among} documents are left out, reason: {reason} (ids {first}{more}).")
 
 
-def kept(found: Iterable[Found], counts: PageCounts) -> Iterator[Document | SkippedPage]:
-    """Count all pages, and yield those that their reader kept, unless they have neither a text nor a title."""
-    for page in found:
+def kept(file: CorpusFile, kind: Format, counts: PageCounts) -> Iterator[Document | SkippedPage]:
+    """Count all pages of a file, and yield those that its reader kept, unless they have neither a text nor a title.
+
+    Raises InputError for a file that cannot be read, unless such files are skipped.
+    """
+    for page in _pages_of(file, kind):
         counts.pages += 1
+        counts.bad_files += isinstance(page, SkippedPage) and page.is_file
         if isinstance(page, Dropped):
             counts.drop(page.reason, page.id)
         elif isinstance(page, Document) and not (page.text.strip() or page.title.strip()):
             counts.drop("empty", page.id)
         else:
             yield page
+
+
+def _pages_of(file: CorpusFile, kind: Format) -> Iterator[Found]:
+    """Yield what a file holds. A bad one of one document is set aside where such files are skipped, and `CorpusFiles` has looked at the others."""
+    is_judged = kind.is_one and file.settings.bad_files == "skip"
+    try:
+        with file.left_out_by_option():
+            yield from [*kind.read(file)] if is_judged else kind.read(file)
+    except InputError as error:
+        if not is_judged:
+            raise
+        yield _aside(file, str(error))
 
 
 class CorpusFiles:
@@ -80,7 +102,8 @@ class CorpusFiles:
 
     Attributes:
         files: the files that are read.
-        bad: the files that cannot be read, if the settings say that they are skipped. Each counts as a page that is set aside.
+        bad: the files of no format, and those of several documents that cannot be read, if the settings say that bad files are skipped. Each
+            counts as a page that is set aside.
     """
 
     def __init__(
@@ -92,8 +115,9 @@ class CorpusFiles:
         if settings.bad_files == "skip" and before is None:
             found = [(file, _why_unreadable(file)) for file in self.files]
             self.files = [file for file, why in found if not why]
-            self.bad = [SkippedPage(file.name, "", why, str(file.path)) for file, why in found if why]
+            self.bad = [_aside(file, why) for file, why in found if why]
         counts.pages += len(self.bad)
+        counts.bad_files += len(self.bad)
         self._seen, self._found, self._said = UniqueIds(), 0, ""
 
     def documents(self) -> Iterator[Document | SkippedPage]:
@@ -110,8 +134,9 @@ class CorpusFiles:
         """
         kind = kind or format_of(file)
         self.say_format(file, kind.name)
-        for page in kept(kind.read(file), self.counts):
-            self.note(page.id, page.where)
+        for page in kept(file, kind, self.counts):
+            if not (isinstance(page, SkippedPage) and page.is_file):
+                self.note(page.id, page.where)
             yield page
 
     def say_format(self, file: CorpusFile, name: str) -> None:
@@ -169,10 +194,13 @@ def preview(paths: Iterable[Path], settings: CorpusSettings, seconds: float = PR
         if time.monotonic() > end:
             more = " and more"
             break
+        if isinstance(page, SkippedPage) and page.is_file:
+            continue
         number += 1
         if len(first) < EXAMPLES:
             first.append(f"{page.id} {page.title!r}")
-    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(corpus.counts.dropped.items()))
+    left_out = {**corpus.counts.dropped, **({"unreadable": corpus.counts.bad_files} if corpus.counts.bad_files else {})}
+    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
     return {
         "format": ", ".join(f"{name} ({count} files)" if count > 1 else name for name, count in formats.items()),
         "documents": f"{number}{more}" + (f", left out: {dropped}" if dropped else ""),
@@ -181,12 +209,17 @@ def preview(paths: Iterable[Path], settings: CorpusSettings, seconds: float = PR
 
 
 def _why_unreadable(file: CorpusFile) -> str:
-    """Read a file to its end. Return what is wrong with it; empty if nothing is."""
+    """Return what is wrong with a file, which is read to its end if it has several documents; empty if nothing is."""
     if file.problem:
-        return f"the file cannot be read: it is {file.problem}"
+        return f"{file.path} is {file.problem}"
     try:
-        for _ in format_of(file).read(file):
+        kind = format_of(file)
+        for _ in () if kind.is_one else kind.read(file):
             pass
     except InputError as error:
-        return f"the file cannot be read: {written(str(error))}"
+        return str(error)
     return ""
+
+
+def _aside(file: CorpusFile, why: str) -> SkippedPage:
+    return SkippedPage(file.name, "", f"the file cannot be read: {written(why)}", str(file.path), is_file=True)

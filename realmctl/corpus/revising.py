@@ -55,7 +55,7 @@ def revise_blocks(
     else:
         chunked = _edited(former, edits, tokenizer, settings)
     counts = write_blocks(chunked, out, Tokenizer.load(tokenizer), "revise", pages, changes.add)
-    pages.warn()
+    pages.tell()
     if not changes.blocks:
         raise InputError(f"This revision of {blocks} would leave no block. Keep at least one document with text.")
     return {

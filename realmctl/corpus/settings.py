@@ -81,8 +81,8 @@ class CorpusSettings(Settings):
         check=check_delimiter,
     )
     bad_files: Literal["fail", "skip"] = setting(
-        "What happens with a file that cannot be read. skip: all of it is set aside and listed beside the pages that are; the files "
-        "are read once more for this.",
+        "What happens with a file that cannot be read. skip: all of it is set aside and listed beside the pages that are; files of several "
+        "documents are read once more for this.",
         default="fail",
     )
     keep_lists: bool = setting(

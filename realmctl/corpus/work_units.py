@@ -67,8 +67,9 @@ class ReadFiles:
         """Yield the pages to keep of the files, and note what was found."""
         for file, kind in unit.files():
             self.formats.append((file, kind.name))
-            for page in kept(kind.read(file), self.counts):
-                self.ids.append((page.id, page.where))
+            for page in kept(file, kind, self.counts):
+                if not (isinstance(page, SkippedPage) and page.is_file):
+                    self.ids.append((page.id, page.where))
                 yield page
 
     def add_to(self, corpus: CorpusFiles) -> None:

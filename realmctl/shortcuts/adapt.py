@@ -19,7 +19,7 @@ from realmctl.corpus.settings import language_of
 from realmctl.errors import InputError
 from realmctl.pipeline.discovery import own_stages
 from realmctl.retrieval.search.stems import stemmer_of
-from realmctl.shortcuts.shipped import default_encoder, run_shipped, search_command
+from realmctl.shortcuts.shipped import default_encoder, left_out, left_out_text, run_shipped, search_command
 
 LEAST = 0.1
 """Share of the minutes that training has at least, however long the rest takes."""
@@ -65,6 +65,7 @@ def adapt(
     counts = first["blocks"].metrics
     log.say(
         f"adapt: {counts['blocks']:,} blocks of {counts['documents']:,} documents, language {language_of(first['blocks'])}"
+        + left_out_text(left_out(first["blocks"]))
     )
     require_enough(first["blocks"], sentences)
     stemmer = (bm25_stemmer or stemmer_of(language_of(first["blocks"]))) if hybrid else None
@@ -77,6 +78,7 @@ def adapt(
     dense = measured.get("dense", measured)
     found = {
         "blocks": counts["blocks"],
+        "left_out": left_out(first["blocks"]),
         "minutes": minutes,
         "steps": trained["steps"],
         "kept_step": trained["kept_step"],

@@ -13,6 +13,7 @@ from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.chunking import in_its_language
 from realmctl.corpus.languages import check_language, plain_language
+from realmctl.corpus.reading import NO_PAGES
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
@@ -45,6 +46,18 @@ def search_command(index: Artifact, workspace: Path, options: str = "") -> str:
     """Return the command that searches this index. It is named where the workspace's index is another version."""
     named = "" if meant_version(index.path.parent) == index.path else f" --index {shlex.quote(str(index.path))}"
     return f'realmctl search "your words"{options}{named} --workspace {shlex.quote(str(workspace))}'
+
+
+def left_out(blocks: Artifact) -> dict[str, int]:
+    """{reason: number} of the documents that blocks lack: without text, or set aside, as a file is that cannot be read."""
+    found = {reason: count for reason, count in blocks.metrics["dropped"].items() if reason not in NO_PAGES}
+    return {**found, **({"set_aside": aside} if (aside := blocks.metrics["quarantined"]) else {})}
+
+
+def left_out_text(found: Mapping[str, int]) -> str:
+    """Say how many documents are left out, and why, as the end of a sentence; empty for none."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.items()).replace("_", " ")
+    return f"; left out: {reasons}" if found else ""
 
 
 def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from realmctl.artifacts.records import Records
 from realmctl.corpus import work_units
 from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.reading import CorpusFiles, PageCounts
+from realmctl.corpus.corpus_file import corpus_files
+from realmctl.corpus.formats.detect import FORMATS
+from realmctl.corpus.reading import CorpusFiles, PageCounts, preview
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.work_units import WholeFiles, corpus_units
 from realmctl.errors import InputError
@@ -114,6 +117,59 @@ def test_bad_files_are_set_aside_whole_if_the_user_says_so(folder, tmp_path, wor
     assert blocks.metrics["bad_files"] == blocks.metrics["quarantined"] == len(broken)
     listed = {record["id"]: record["reason"] for record in Records(blocks.file("quarantine.jsonl.zst"))}
     assert listed.keys() == broken.keys() and "bad.jsonl:2" in listed["0/bad.jsonl"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bad_files_of_one_document_are_set_aside_where_they_stand(tmp_path, workers):
+    for name, content in {"a.txt": b"Ada met Ben.", "b.txt": b"caf\xe9", "c.txt": b"", "d.md": b"Ben met Ada."}.items():
+        (tmp_path / name).write_bytes(content)
+    out = tmp_path.parent / f"{tmp_path.name}-out"
+    made = Chunk(corpus=(tmp_path,), tokenizer="train:100", workers=workers, bad_files="skip").make(out)
+    assert [block.document for block in Corpus(made)] == ["a.txt", "d.md"]
+    assert made.metrics["bad_files"] == made.metrics["quarantined"] == 1 and made.metrics["dropped"] == {"empty": 1}
+    found = preview([tmp_path], CorpusSettings(bad_files="skip"))
+    assert found["documents"] == "2, left out: 1 empty, 1 unreadable"
+
+
+def test_a_file_of_one_document_is_read_once_where_bad_ones_are_skipped(tmp_path, monkeypatch):
+    """Since a parser such as pandoc takes long, and every file would wait for it twice."""
+    read, text = [], FORMATS["text"]
+
+    def counted(file):
+        read.append(file.name)
+        yield from text.read(file)
+
+    monkeypatch.setitem(FORMATS, "text", replace(text, read=counted))
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("Ada met Ben.")
+    files = CorpusFiles([tmp_path], CorpusSettings(bad_files="skip"), PageCounts())
+    assert len(list(files.documents())) == 2 and read == ["a.txt", "b.txt"]
+
+
+def test_an_error_in_a_folder_says_how_such_files_are_left_out(tmp_path):
+    (tmp_path / "a.txt").write_text("Ada met Ben.")
+    (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    for name, content in {"b.png": b"\x89PNG\r\n\x1a\n", "c.jsonl": b"{", "d.txt": b"caf\xe9"}.items():
+        (tmp_path / "b.png").unlink(missing_ok=True)
+        (tmp_path / name).write_bytes(content)
+        for path, is_told in ((tmp_path, True), (tmp_path / name, False)):
+            with pytest.raises(InputError) as caught:
+                list(CorpusFiles([path], CorpusSettings(), PageCounts()).documents())
+            assert name in str(caught.value) and ("--bad-files skip" in str(caught.value)) == is_told
+        (tmp_path / name).unlink()
+
+
+def test_documents_beside_tables_are_told(tmp_path, capfd):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.table({"id": ["a"], "text": ["Ada met Ben."]}), tmp_path / "data/t.parquet")
+    (tmp_path / "README.md").write_text("# A data set")
+    (tmp_path / "dataset_infos.json").write_text("{}")
+    assert len(corpus_files([tmp_path], CorpusSettings())) == 1 and "warning" not in capfd.readouterr().err
+    (tmp_path / "handbook.md").write_text("# Rooms")
+    assert len(corpus_files([tmp_path], CorpusSettings())) == 1
+    told = capfd.readouterr().err
+    assert "warning" in told and "handbook.md" in told and "README" not in told
 
 
 def test_a_corpus_of_bad_files_alone_has_no_document(tmp_path):

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 
+import numpy as np
 import pytest
 import yaml
 
@@ -70,6 +71,33 @@ def test_documents_that_are_as_they_were_before_are_searched_again_by_the_comman
     assert "Dora Pell left Harrow." in found(made()["search"])
 
 
+def test_after_a_change_only_what_changed_is_embedded(realmctl, chain: Chain, tmp_path, notes):
+    """With the vectors that an index of the changed documents alone has, up to rounding."""
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+
+    def made(workspace: str) -> dict[str, object]:
+        words = ("index-docs", notes, "--workspace", tmp_path / workspace, "--encoder", encoder, "--json")
+        code, out, err = realmctl(*words)
+        assert code == 0, err
+        return json.loads(out)
+
+    def vectors(found: dict[str, object]) -> np.ndarray:
+        return np.load(open_artifact(found["made"]["index"]).file("vectors.npy"))
+
+    assert made("w")["embedded"] == 2
+    (notes / "a.txt").rename(notes / "z.txt")
+    (notes / "deep" / "c.txt").write_text("Cleo Dunn sailed to Ashby.")
+    (notes / "deep" / "b.txt").unlink()
+    changed = made("w")
+    assert (changed["blocks"], changed["embedded"]) == (2, 2), "a title belongs to its block"
+    (notes / "deep" / "d.txt").write_text("Dora Pell left Harrow.")
+    changed, anew = made("w"), made("anew")
+    assert (changed["blocks"], changed["embedded"], anew["embedded"]) == (3, 1, 3)
+    assert np.allclose(vectors(changed), vectors(anew), atol=1e-2)
+    again = made("w")
+    assert again == changed, "and nothing is made again"
+
+
 def test_files_that_are_no_text_are_set_aside_if_the_user_says_so(realmctl, chain: Chain, tmp_path, notes):
     (notes / "scan.pdf").write_bytes(b"%PDF-1.4\n")
     words = (
@@ -81,9 +109,14 @@ def test_files_that_are_no_text_are_set_aside_if_the_user_says_so(realmctl, chai
         tmp_path / "w",
     )
     code, _, err = realmctl(*words)
-    assert code == 3 and "scan.pdf" in err
+    assert code == 3 and "scan.pdf" in err and "--bad-files skip" in err
+    (notes / "empty.md").write_text("")
     code, out, err = realmctl(*words, "--bad-files", "skip", "--json")
-    assert code == 0 and json.loads(out)["documents"] == 2 and "scan.pdf" in err
+    found = json.loads(out)
+    assert code == 0 and found["documents"] == 2 and "scan.pdf" in err
+    assert found["left_out"] == {"empty": 1, "set_aside": 1}
+    code, out, err = realmctl(*words, "--bad-files", "skip")
+    assert code == 0 and "1 empty, 1 set aside" in out, "also where all is made"
 
 
 def test_the_time_left_is_of_all_once_the_vectors_are_computed(realmctl, chain: Chain, tmp_path, notes, monkeypatch):

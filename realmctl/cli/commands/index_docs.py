@@ -36,9 +36,9 @@ def index_docs(
     """Make documents searchable with an imported encoder: blocks, their vectors and an index, without training.
 
     The same as `import`, `chunk`, `embed` and `build-index`. After an interruption the same command goes on; a second run finds
-    everything made. Then `realmctl search` searches.
+    everything made, and after documents changed it embeds what changed. Then `realmctl search` searches.
     """
-    from realmctl.shortcuts.shipped import default_encoder, run_shipped, search_command
+    from realmctl.shortcuts.shipped import default_encoder, left_out, left_out_text, run_shipped, search_command
 
     start = encoder or default_encoder([documents], language)
     variables = {
@@ -49,16 +49,24 @@ def index_docs(
     }
     with log.one_bar("index-docs"):
         made = run_shipped("index-docs", workspace, start, variables)
-    counts = made["blocks"].metrics
+    counts, vectors = made["blocks"].metrics, made["embeddings"].metrics
     print_result(
         {
             "documents": counts["documents"],
             "blocks": counts["blocks"],
+            "left_out": left_out(made["blocks"]),
+            "embedded": vectors.get("embedded", counts["blocks"]),
             "made": {name: str(artifact.path) for name, artifact in made.items()},
             "search": search_command(made["index"], workspace),
         },
         json,
         lambda found: (
-            f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched. Now: {found['search']}"
+            f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched{left_out_text(found['left_out'])}."
+            + _reused_text(found["embedded"], found["blocks"])
+            + f" Now: {found['search']}"
         ),
     )
+
+
+def _reused_text(embedded: int, blocks: int) -> str:
+    return f" {embedded:,} of the blocks were embedded; the others had vectors already." if embedded < blocks else ""

@@ -29,6 +29,7 @@ from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
 HEAD_BYTES = 2**16
 FIRST_OBJECT_BYTES = 2**24
 """What is read of a file whose first JSON object is longer than `HEAD_BYTES`: its fields say what the file is."""
+ALL_FORMATS = "`realmctl chunk --help` lists all"
 TABLE_ROWS = 50
 HTML_ROOTS = pages.BLOCKS | {
     "html",
@@ -65,11 +66,15 @@ ROOT = re.compile(
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name for messages, the function that reads a file of it, and whether the user may name its fields."""
+    """A format: its name for messages, and the function that reads a file of it.
+
+    has_fields: Whether the user may name its fields. is_one: Whether a file is one document.
+    """
 
     name: str
     read: Callable[[CorpusFile], Iterator[Found]]
     has_fields: bool = False
+    is_one: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -84,13 +89,13 @@ FORMATS: dict[str, Format] = {
     "parquet": Format("Parquet or Arrow", records.read_columnar, has_fields=True),
     "doc-text": Format("WikiExtractor <doc> text", wikipedia.read_doc_text),
     "trec": Format("TREC text", passages.read_trec),
-    "html": Format("HTML, one document a file", pages.read_html),
-    "markdown": Format("Markdown, one document a file", pages.read_markdown),
+    "html": Format("HTML, one document a file", pages.read_html, is_one=True),
+    "markdown": Format("Markdown, one document a file", pages.read_markdown, is_one=True),
     "mail": Format("mail, one document a message", mail.read_mail),
-    "pdf": Format("PDF, one document a file", pdf.read_pdf),
-    "text": Format("plain text, one document a file", passages.read_plain),
+    "pdf": Format("PDF, one document a file", pdf.read_pdf, is_one=True),
+    "text": Format("plain text, one document a file", passages.read_plain, is_one=True),
     **{
-        name: Format(f"{kind}, one document a file", partial(by_pandoc.read_by_pandoc, name=name))
+        name: Format(f"{kind}, one document a file", partial(by_pandoc.read_by_pandoc, name=name), is_one=True)
         for name, kind in by_pandoc.READ.items()
     },
 }
@@ -104,7 +109,10 @@ def format_of(file: CorpusFile) -> Format:
         ResourceError: the package that offers the format cannot be imported, or offers something else.
     """
     settings = file.settings
-    found = _detected(file) if settings.format == "auto" else FORMAT_NAMES.instance(settings.format, FORMATS, Format)
+    with file.left_out_by_option():
+        found = (
+            _detected(file) if settings.format == "auto" else FORMAT_NAMES.instance(settings.format, FORMATS, Format)
+        )
     if FieldNames.of(settings).named and not found.has_fields:
         raise InputError(
             f"{file.path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
@@ -213,7 +221,6 @@ def _table_or_text(file: CorpusFile, start: str) -> Format:
             f"{path} is the index of a multistream dump: it names pages and has no text. Name the dump itself, whose name has no "
             "-index, and which is read as it is."
         )
-    known = ", ".join(FORMAT_NAMES.names())
     for delimiter in sorted(DELIMITERS, key=lambda each: each != delimiter_of(first)):
         rows = _rows(start, delimiter)
         if _is_table(rows, delimiter):
@@ -221,12 +228,12 @@ def _table_or_text(file: CorpusFile, start: str) -> Format:
             raise InputError(
                 f"{path} looks like a table of {len(rows[0])} columns separated by {DELIMITERS[delimiter]}, and its first line "
                 f"({', '.join(rows[0])[:80]}) does not say which column is the text. Name the column with --text-field if this is a header. "
-                f"Otherwise add one such as id, title, text, or say what the file is, for instance --format {hint} ({known})."
+                f"Otherwise add one such as id, title, text, or say what the file is, for instance --format {hint} ({ALL_FORMATS})."
             )
     if file.ending in ENDINGS_OF_DATA:
         raise InputError(
             f"{path} would be read as plain text, and its name ends in {file.ending}. Correct the file, say --delimiter and --text-field "
-            f"if it is a table, or say what it is, for instance --format text ({known})."
+            f"if it is a table, or say what it is, for instance --format text ({ALL_FORMATS})."
         )
     return FORMATS["text"]
 
