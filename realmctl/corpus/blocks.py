@@ -247,16 +247,11 @@ class BlockPacker:
 
 
 def _block(document: Document, identity: str, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
-    spans, place, texts, former_end = list[CharacterRange](), 0, list[str](), 0
-    for sentence in sentences:
-        if texts:
-            between = document.text[former_end : sentence.start]
-            texts.append("\n" if document.has_lines and "\n" in between else " ")
-        texts.append(document.text[sentence.start : sentence.end])
-        former_end = sentence.end
-        end = place + sentence.end - sentence.start
-        spans.append((place, end))
-        place = end + 1
+    spans, place, texts = list[CharacterRange](), 0, list[str]()
+    for before, sentence in zip(_separators(document, sentences), sentences, strict=True):
+        texts += before, document.text[sentence.start : sentence.end]
+        place += len(before)
+        spans.append((place, place := place + len(texts[-1])))
     return Block(
         id=identity,
         document=document.id,
@@ -272,6 +267,25 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
             ],
         ),
     )
+
+
+def _separators(document: Document, sentences: Sequence[Sentence]) -> list[str]:
+    """What stands before each sentence of a block: a space, or a line end and how far the line is indented more than all lines of the block."""
+    if not document.has_lines:
+        return [" " if place else "" for place in range(len(sentences))]
+    indents, former_end = list[str | None](), 0
+    for sentence in sentences:
+        is_line = not indents or "\n" in document.text[former_end : sentence.start]
+        indents.append(_indentation(document.text, sentence.start) if is_line else None)
+        former_end = sentence.end
+    shared = min((len(indent) for indent in indents if indent is not None), default=0)
+    return [" " if indent is None else "\n" * (place > 0) + indent[shared:] for place, indent in enumerate(indents)]
+
+
+def _indentation(text: str, start: int) -> str:
+    """The white space before a line that begins at `start`; empty in the middle of a line."""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return "" if before.strip() else before
 
 
 def _anchors(links: Sequence[Link], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]) -> Iterator[Link]:

@@ -174,7 +174,11 @@ class Jobs:
 def told_of(output: str, stage: type[Stage], error: object) -> str:
     """What to tell of an error in a step: its message, the output, and whose options the message names."""
     command, text = stage.command(), f"{error}"
-    named = any(re.search(rf"{flag_of(name)}(?![a-z-])", text) for name in roles(stage))
+    options = "|".join(map(flag_of, roles(stage)))
+    of_whom = [
+        each for each in text.split(". ") if f"`{command}`" not in each
+    ]  # sentences that do not name the command
+    named = any(re.search(rf"(?:{options})(?![a-z-])", each) for each in of_whom)
     whose = f" The options named here are those of `realmctl {command}`; a pipeline file has them as keys of the output {output}."
     return f"{output} ({command}): {text}{whose if named else ''}"
 

@@ -184,3 +184,17 @@ def test_a_passage_is_one_block_under_its_own_id():
     (titled,) = kept.blocks(Document("d", "T", " "))
     assert (titled.id, titled.title, titled.text, titled.sentences, titled.wordpieces.body) == ("d", "T", "", (), b"")
     assert not list(kept.blocks(Document("d", "", " "))) and not list(packer(64).blocks(Document("d", "T", " ")))
+
+
+def test_lines_of_code_are_indented_as_they_were():
+    """A block keeps how far a line is indented more than all of its lines, and its sentences stand where it says."""
+    text = "Run this\n    def f():\n        return 1\n    \n    print(f())\nIt prints one."
+    (block,) = packer(200).blocks(Document("d", "t", text, has_lines=True))
+    assert block.text == "Run this\n    def f():\n        return 1\n    print(f())\nIt prints one."
+    assert block.sentence_texts() == ["Run this", "def f():", "return 1", "print(f())", "It prints one."]
+    (block,) = packer(200).blocks(Document("d", "t", text[9 : text.index("\nIt")], has_lines=True))
+    assert block.text == "def f():\n    return 1\nprint(f())", "the block is indented as a whole"
+    (block,) = packer(200).blocks(Document("d", "t", "\t\tx\n\ty", has_lines=True))
+    assert block.text == "\tx\ny" and block.sentence_texts() == ["x", "y"]
+    (block,) = packer(200).blocks(Document("d", "t", text))
+    assert block.text == "Run this def f(): return 1 print(f()) It prints one."

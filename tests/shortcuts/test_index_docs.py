@@ -110,6 +110,7 @@ def test_files_that_are_no_text_are_set_aside_if_the_user_says_so(realmctl, chai
     )
     code, _, err = realmctl(*words)
     assert code == 3 and "scan.pdf" in err and "--bad-files skip" in err
+    assert "The options named here" not in err, "this command has it too"
     (notes / "empty.md").write_text("")
     code, out, err = realmctl(*words, "--bad-files", "skip", "--json")
     found = json.loads(out)

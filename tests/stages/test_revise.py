@@ -62,8 +62,9 @@ def test_passages_keep_their_ids_in_a_revision(tmp_path):
     assert [record.id for record in Corpus(revised)] == ["p-1", "p-2", "p-3"]
 
 
-def test_an_updated_list_keeps_its_lines_and_a_plain_text_has_none(tmp_path):
-    pages = {"list.md": "# Towns\n\n- The river.\n- The stone.\n", "plain.txt": "The river\nwas near."}
+def test_an_updated_list_keeps_its_lines_and_the_text_of_a_record_has_none(tmp_path):
+    row = {"id": "plain.jsonl", "text": "The river\nwas near."}
+    pages = {"list.md": "# Towns\n\n- The river.\n- The stone.\n", "plain.jsonl": json.dumps(row)}
     for name, body in pages.items():
         (tmp_path / name).write_text(body)
     cut = {"tokenizer": "train:200", "max_wordpieces": LENGTH, "workers": 1}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.document import Found
+from realmctl.corpus.document import Document, Found
 from realmctl.corpus.formats import apart, sphinx
 from realmctl.corpus.formats.pages import document_of_html
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
@@ -60,9 +62,14 @@ MARKUP_ENDINGS = {
 }
 """Texts that are told by their endings."""
 
+MAN_PAGES = frozenset({"man", "mdoc"})
+NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
+MAX_NAME = 200
+"""Longest line of names and purpose that is a title. Some man pages name dozens of functions."""
+
 
 def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
-    """Yield a file of this format as one document, titled by its metadata, or by its first heading, or by its file.
+    """Yield a file of this format as one document, titled by its metadata, or by its first heading, or by its file; a man page by its name and purpose.
 
     Raises:
         InputError: The file is damaged or too large.
@@ -93,7 +100,16 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
     if why:
         raise InputError(f"{file.path} cannot be read as {READ[name]}, because {why}. Save it anew, or leave it out.")
     html = parsed.output.decode(errors="replace")
-    yield document_of_html(file, sphinx.as_shown(html) if name == "rst" else html, "")
+    found = document_of_html(file, sphinx.as_shown(html) if name == "rst" else html, "")
+    yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
+
+
+def _named(page: Document) -> Document:
+    """A man page titled by what its first section says, `ls - list directory contents`, instead of by `LS`."""
+    heading, _, rest = page.text.partition("\n")
+    line = rest.partition("\n")[0]
+    is_told = len(heading) in page.headings and len(line) <= MAX_NAME and NAME_OF_MAN_PAGE.match(line)
+    return replace(page, title=line) if is_told else page
 
 
 @cache

@@ -18,6 +18,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import PAGE_SECONDS, Document, Dropped, Found, SkippedPage
 from realmctl.corpus.formats.pages import document_of_html
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
+from realmctl.corpus.wrapped import unwrapped
 from realmctl.errors import require_package
 from realmctl.execution.deadline import DeadlineError, deadline
 from realmctl.inputs import streams
@@ -119,17 +120,17 @@ def _document(file: CorpusFile, name: str, where: str, message: Message) -> Foun
     told = ", ".join(filter(None, (_header(message, "From"), _header(message, "Date"))))
     parts = [part for part in message.walk() if _is_text(part)]
     plain = [part for part in parts if part.get_content_type() == "text/plain"]
-    has_lines, text = False, "\n\n".join(map(_text, plain)).strip()
+    text = unwrapped("\n\n".join(map(_text, plain)).strip())
     if not text and parts:
         require_package("selectolax", "html", f"{where} is a message in HTML, and reading it")
         found = document_of_html(file, "\n".join(map(_text, parts)), title)
         if isinstance(found, SkippedPage):
             return SkippedPage(name, title, found.reason, where)
         if isinstance(found, Document):
-            has_lines, text = True, found.text
+            text = found.text
     if not text:
         return Dropped(name, "empty")
-    return Document(name, title, f"{told}\n\n{text}" if told else text, has_lines=has_lines, where=where)
+    return Document(name, title, f"{told}\n\n{text}" if told else text, has_lines=True, where=where)
 
 
 def _header(message: Message, name: str) -> str:

@@ -16,6 +16,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found
 from realmctl.corpus.formats.records import IDS, encodable
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE, elements
+from realmctl.corpus.wrapped import unwrapped
 from realmctl.errors import InputError
 from realmctl.inputs import streams
 from realmctl.inputs.rows import text_rows, unquoted
@@ -90,9 +91,9 @@ def _without_tags(text: str) -> str:
 
 
 def read_plain(file: CorpusFile) -> Iterator[Found]:
-    """Yield a text file as one document, titled by its file name."""
-    text = streams.whole_text(file.path, MAX_TEXT_FILE)
+    """Yield a text file as one document, titled by its file name. Its lines are kept, but for those of paragraphs that are wrapped."""
+    text = unwrapped(streams.whole_text(file.path, MAX_TEXT_FILE).replace("\r\n", "\n"))
     if text.strip():
-        yield Document(file.name, file.stem.replace("_", " "), text, where=str(file.path))
+        yield Document(file.name, file.stem.replace("_", " "), text, has_lines=True, where=str(file.path))
     else:
         yield Dropped(file.name, "empty")

@@ -116,11 +116,14 @@ def test_man_pages_are_told_by_their_content(tmp_path):
     with gzip.open(tmp_path / "greet.1.gz", "wt") as page:
         page.write(MAN)
     found = read(tmp_path / "greet.1.gz")
-    assert found.title == "GREET"
+    assert found.title == "greet - say a word"
     assert found.text.split("\n") == ["NAME", "greet - say a word", "OPTIONS", "-l", "Say it loudly."]
     (tmp_path / "greet.1").write_text(BSD)
     assert read(tmp_path / "greet.1").text.split("\n")[0] == "NAME"
     assert "greet — say a word" in read(tmp_path / "greet.1").text
+    assert read(tmp_path / "greet.1").title == "greet — say a word"
+    (tmp_path / "many.3").write_text(MAN.replace("greet \\-", ", ".join(["greet"] * 40) + " \\-"))
+    assert read(tmp_path / "many.3").title == "GREET"
     (tmp_path / "hello.1").write_text(".so man1/greet.1\n")
     (found,) = format_of(CorpusFile(tmp_path / "hello.1", CorpusSettings(), "hello.1")).read(
         CorpusFile(tmp_path / "hello.1", CorpusSettings(), "hello.1")
