@@ -64,7 +64,7 @@ MARKUP_ENDINGS = {
 
 MAN_PAGES = frozenset({"man", "mdoc"})
 NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
-MAX_NAME = 200
+LONGEST_NAME = 200
 """Longest line of names and purpose that is a title. Some man pages name dozens of functions."""
 
 
@@ -108,7 +108,7 @@ def _named(page: Document) -> Document:
     """A man page titled by what its first section says, `ls - list directory contents`, instead of by `LS`."""
     heading, _, rest = page.text.partition("\n")
     line = rest.partition("\n")[0]
-    is_told = len(heading) in page.headings and len(line) <= MAX_NAME and NAME_OF_MAN_PAGE.match(line)
+    is_told = len(heading) in page.headings and len(line) <= LONGEST_NAME and NAME_OF_MAN_PAGE.match(line)
     return replace(page, title=line) if is_told else page
 
 
