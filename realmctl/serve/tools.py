@@ -54,9 +54,9 @@ from realmctl.version import __version__
 Reply = TypeVar("Reply", bound=BaseModel)
 INSTRUCTIONS = (
     "Documents, cut into blocks. `search` finds blocks for words or a question; `read_block` gives a block and the ids of the "
-    "other blocks of its document; `ask` answers a short factual question with the span and the block that it stands in. "
-    "Quote the id of the block that a statement comes from."
+    "other blocks of its document{ask}. Quote the id of the block that a statement comes from."
 )
+ASK = "; `ask` answers a short factual question with the span and the block that it stands in"
 NO_REQUEST = "[]"
 """What is put in the place of a line that is refused, and is refused itself."""
 
@@ -78,7 +78,7 @@ class AskTool(Message):
 class ReadBlockTool(Message):
     """Read a block: its text, its document, and the ids of all blocks of that document."""
 
-    block: Annotated[Name, Field(description="Id of a block, as search and ask give it.")]
+    block: Annotated[Name, Field(description="Id of a block, as a search gives it.")]
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,9 @@ def mcp_server(service: Service) -> Server[Any]:
         told = TextContent(type="text", text=reply.model_dump_json())
         return CallToolResult(content=[told], structured_content=reply.model_dump(mode="json"))
 
+    instructions = INSTRUCTIONS.format(ask=ASK if "ask" in by_name else "")
     return Server(
-        "realmctl", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+        "realmctl", version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -95,7 +96,10 @@ def test_a_full_queue_is_told(open_service, monkeypatch):
 
 def test_without_a_qa_model_there_is_no_ask(open_service):
     server = mcp_server(open_service(qa_model=None))
-    assert [tool.name for tool in talk(server, lambda client: client.list_tools()).tools] == ["search", "read_block"]
+    tools = talk(server, lambda client: client.list_tools()).tools
+    assert [tool.name for tool in tools] == ["search", "read_block"]
+    told = [server.instructions, *(tool.model_dump_json() for tool in tools)]
+    assert not any(re.search(r"\bask\b", text or "") for text in told), "nor is it spoken of"
     assert call(server, "search", query=QUESTION, top=1).structured_content["hits"]
 
 

@@ -69,4 +69,4 @@ def index_docs(
 
 
 def _reused_text(embedded: int, blocks: int) -> str:
-    return f" {embedded:,} of the blocks were embedded; the others had vectors already." if embedded < blocks else ""
+    return f" Vectors: {embedded:,} embedded, {blocks - embedded:,} taken over." if embedded < blocks else ""
