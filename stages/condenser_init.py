@@ -20,9 +20,7 @@ class CondenserInit(CondenserSettings, TrainingStage):
     """
 
     makes = "encoder"
-    version = (
-        3  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: reworded titles must gain too
-    )
+    version = 4  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: reworded titles must gain too. 4: another pair of the document is no negative
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:

@@ -84,15 +84,16 @@ class Condenser(nn.Module):
         return True
 
 
-def contrastive_loss(own_SH: Tensor, all_CH: Tensor, first: int) -> tuple[Tensor, Tensor]:
+def contrastive_loss(own_SH: Tensor, all_CH: Tensor, document_C: Tensor, first: int) -> tuple[Tensor, Tensor]:
     """Return coCondenser's loss: each span has to find the other span of its document among all spans of the batch.
 
-    Spans i and i xor 1 are from one document. Scores are inner products of raw [CLS] states; a span is not compared
-    with itself (Gao and Callan, "Unsupervised Corpus Aware Language Model Pre-training", ACL 2022, equation 5).
+    Spans i and i xor 1 are a pair from one document. Scores are inner products of raw [CLS] states (Gao and Callan, "Unsupervised Corpus
+    Aware Language Model Pre-training", ACL 2022, equation 5). A span is not compared with itself, nor with other pairs of its document.
 
     Args:
         own_SH: [CLS] states of this process's spans.
         all_CH: [CLS] states of the spans of all processes, ordered by process number.
+        document_C: int64, the document that each of these spans is from.
         first: row of this process's first span in `all_CH`.
 
     Returns:
@@ -101,8 +102,9 @@ def contrastive_loss(own_SH: Tensor, all_CH: Tensor, first: int) -> tuple[Tensor
     with full_precision(own_SH.device):
         score_SC = own_SH.float() @ all_CH.float().T
     place_S = torch.arange(first, first + len(own_SH), device=own_SH.device)
-    score_SC = score_SC.scatter(1, place_S[:, None], float("-inf"))
     target_S = place_S ^ 1
+    counts_SC = (document_C != document_C[place_S][:, None]).scatter(1, target_S[:, None], True)
+    score_SC = score_SC.masked_fill(~counts_SC, float("-inf"))
     return F.cross_entropy(score_SC, target_S), (score_SC.argmax(1) == target_S).float().mean()
 
 

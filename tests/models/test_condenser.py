@@ -65,10 +65,24 @@ def test_the_contrastive_loss_by_brute_force():
         twin = i + 1 if i % 2 == 0 else i - 1
         losses.append(-scores[twin] + float(torch.logsumexp(torch.tensor(list(scores.values())), 0)))
         right.append(max(scores, key=scores.__getitem__) == twin)
-    loss, accuracy = contrastive_loss(states, states, 0)
+    document = torch.tensor([4, 4, 2, 2, 7, 7])
+    loss, accuracy = contrastive_loss(states, states, document, 0)
     assert float(loss) == pytest.approx(sum(losses) / 6, abs=1e-6) and float(accuracy) == pytest.approx(sum(right) / 6)
-    parts = [contrastive_loss(states[first : first + 2], states, first)[0] for first in (0, 2, 4)]
+    parts = [contrastive_loss(states[first : first + 2], states, document, first)[0] for first in (0, 2, 4)]
     assert float(sum(parts)) / 3 == pytest.approx(float(loss), abs=1e-6)
+
+
+def test_another_pair_of_the_document_is_left_out():
+    """Two pairs of one document beside one of another: each span sees its twin and the other document alone."""
+    states, document = torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), [4, 4, 2, 2, 4, 4]
+    losses, right = [], []
+    for i in range(6):
+        twin = i + 1 if i % 2 == 0 else i - 1
+        scores = {j: float(states[i] @ states[j]) for j in range(6) if j == twin or document[j] != document[i]}
+        losses.append(-scores[twin] + float(torch.logsumexp(torch.tensor(list(scores.values())), 0)))
+        right.append(max(scores, key=scores.__getitem__) == twin)
+    loss, accuracy = contrastive_loss(states, states, torch.tensor(document), 0)
+    assert float(loss) == pytest.approx(sum(losses) / 6, abs=1e-6) and float(accuracy) == pytest.approx(sum(right) / 6)
 
 
 def test_a_head_goes_to_disk_and_back(model, batch, tmp_path):

@@ -703,8 +703,14 @@ PLACES = [
             M(
                 "prior",
                 "a span may find itself",
-                'score_SC.scatter(1, place_S[:, None], float("-inf"))',
-                "score_SC.scatter(1, place_S[:, None], 0.0)",
+                'score_SC.masked_fill(~counts_SC, float("-inf"))',
+                "score_SC.masked_fill(~counts_SC, 0.0)",
+            ),
+            M(
+                "check",
+                "another pair of the document is a negative",
+                "document_C != document_C[place_S][:, None]",
+                "torch.arange(len(all_CH), device=own_SH.device) != place_S[:, None]",
             ),
             M(
                 "row",

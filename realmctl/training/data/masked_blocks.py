@@ -127,7 +127,8 @@ class MaskedPassages:
 class SpanPairs(MaskedPassages):
     """Pairs of masked windows. Both windows are from one document, and from different blocks of it.
 
-    documents: rows of the blocks of each document. Documents with a single block are left out.
+    documents: rows of the blocks of each document. Documents with a single block are left out. names: int64, a number for each document;
+    copies have the same.
     """
 
     def __init__(
@@ -142,6 +143,9 @@ class SpanPairs(MaskedPassages):
     ) -> None:
         super().__init__(corpus, collator, masking, length=length, prefix=prefix)
         self.documents = [rows for rows in documents if len(rows) > 1]
+        first = dict[bytes, int]()
+        named = (corpus.uid[rows].tobytes() for rows in self.documents)
+        self.names = np.array([first.setdefault(name, number) for number, name in enumerate(named)], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.documents)

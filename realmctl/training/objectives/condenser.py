@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer
@@ -43,10 +46,15 @@ from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_st
 
 @dataclass(frozen=True)
 class CondenserMicroBatch:
-    """Masked inputs. `masks_in_batch` is the number of masks in the whole batch of all processes."""
+    """Masked inputs.
+
+    masks_in_batch: Number of masks in the whole batch of all processes. document_C: int64, the document that each span of that batch is
+    from; empty without a contrast.
+    """
 
     batch: QueryBatch
     masks_in_batch: int
+    document_C: Tensor
     cached: CachedGradient | None = None
 
 
@@ -54,7 +62,8 @@ class CondenserObjective(SelfContained):
     """Trains a Condenser on masked passages, or on pairs of spans (coCondenser).
 
     Each process takes its part of the batch, and each span is compared with the spans of all processes. A span's vector is its [CLS]
-    state; of a retriever whose block tower is on the same BERT, its embedding.
+    state; of a retriever whose block tower is on the same BERT, its embedding. A document may be in a batch twice, where a pass over the
+    documents ends, or as a copy. Its other pair is then left out of the span's softmax. The public code counts it as negative.
 
     Raises:
         InputError: Fewer than two documents have two blocks.
@@ -77,6 +86,7 @@ class CondenserObjective(SelfContained):
         self.modules = nn.ModuleDict({"model": model} | ({"retriever": retriever} if retriever else {}))
         self.tower = retriever.block_tower if retriever else None
         self.model, self.examples, self.settings = model, examples, settings
+        self.names = examples.names if isinstance(examples, SpanPairs) else np.empty(0, dtype=np.int64)
         self.order = DataOrder(len(examples), min(settings.batch_size, len(examples)), settings.seed)
         self.own = processes.share(self.order.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
@@ -95,7 +105,8 @@ class CondenserObjective(SelfContained):
         each = len(drawn) // self.order.batch_size  # 2 spans of a document, or 1 passage
         own = drawn[self.own.start * each : self.own.stop * each]
         batches = map(self.examples.batch, batched(own, self.settings.micro_batch))
-        parts = [CondenserMicroBatch(batch, masks) for batch in batches]
+        document_C = np.repeat(self.names[self.order.batch(step)], each) if self.settings.contrastive else self.names
+        parts = [CondenserMicroBatch(batch, masks, torch.from_numpy(document_C)) for batch in batches]
         return self._with_cached_gradients(parts) if self.settings.contrastive and len(parts) > 1 else parts
 
     def loss(self, part: CondenserMicroBatch) -> tuple[Tensor | None, Sums]:
@@ -115,7 +126,7 @@ class CondenserObjective(SelfContained):
             sums["late_loss"] = (late_loss.detach(), float(count))
             loss = loss + late_loss * scale
         if self.settings.contrastive:
-            contrast, accuracy = self._contrast(self._vectors(late_BLH, part), part.cached)
+            contrast, accuracy = self._contrast(self._vectors(late_BLH, part), part)
             fraction = part.cached.fraction if part.cached else 1.0
             sums["contrastive_loss"] = (contrast.detach(), fraction)
             sums["accuracy"] = (accuracy * fraction, fraction)
@@ -128,16 +139,16 @@ class CondenserObjective(SelfContained):
             return late_BLH[:, 0]
         return self.tower.project(self.tower.pool_states(late_BLH, part.batch.packed.to(late_BLH.device)))
 
-    def _contrast(self, vector_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float | Tensor]:
-        if cached is None:
-            loss, accuracy = _contrast_all(vector_SH)
+    def _contrast(self, vector_SH: Tensor, part: CondenserMicroBatch) -> tuple[Tensor, float | Tensor]:
+        if part.cached is None:
+            loss, accuracy = _contrast_all(part.document_C, vector_SH)
             return loss, accuracy.double()
-        return cached.surrogate([vector_SH]), cached.accuracy
+        return part.cached.surrogate([vector_SH]), part.cached.accuracy
 
     def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:
         """The first pass of the gradient cache. Returns the micro-batches with what the second pass needs."""
         device = next(self.model.parameters()).device
-        cached = cached_gradients(parts, self._embed, _contrast_all, device)
+        cached = cached_gradients(parts, self._embed, partial(_contrast_all, parts[0].document_C), device)
         return [replace(part, cached=each) for part, each in zip(parts, cached, strict=True)]
 
     def _embed(self, part: CondenserMicroBatch) -> list[Tensor]:
@@ -208,6 +219,9 @@ def _examples(settings: CondenserSettings, retriever: Retriever | None) -> Maske
     return SpanPairs(corpus, Collator.of(words), masking, documents, length=settings.length, prefix=prefix)
 
 
-def _contrast_all(vector_SH: Tensor) -> tuple[Tensor, Tensor]:
+def _contrast_all(document_C: Tensor, vector_SH: Tensor) -> tuple[Tensor, Tensor]:
     """Loss and accuracy of this process's spans among those of all processes."""
-    return contrastive_loss(vector_SH, all_gather(vector_SH.float()), processes.rank() * len(vector_SH))
+    vector_CH = all_gather(vector_SH.float())
+    return contrastive_loss(
+        vector_SH, vector_CH, to_device(document_C, vector_CH.device), processes.rank() * len(vector_SH)
+    )

@@ -21,7 +21,10 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.models.condenser import contrastive_loss
 from realmctl.models.encoder import masked_loss
-from realmctl.training.data.masked_blocks import WholeWordMasking, rows_by_document
+from realmctl.models.inputs import Collator
+from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training.data.masked_blocks import SpanPairs, WholeWordMasking, rows_by_document
+from tests.fixtures.blocks import make_blocks
 from tests.training.objectives import condenser_process as process
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -171,7 +174,7 @@ def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(ch
                 + masked_loss(whole.model.mlm, state, part.batch.place_M, part.batch.target_M) / part.masks_in_batch
             )
     cls_SH = torch.cat(late)
-    loss = loss + contrastive_loss(cls_SH, cls_SH, 0)[0]
+    loss = loss + contrastive_loss(cls_SH, cls_SH, parts[0].document_C, 0)[0]
     loss.backward()
     assert found["loss"] == pytest.approx(float(loss), abs=1e-5)
     for name, parameter in whole.model.named_parameters():
@@ -185,6 +188,22 @@ def test_chunks_do_not_change_the_loss_without_dropout(chain):
     for name, gradient in whole.items():
         if isinstance(gradient, torch.Tensor):
             torch.testing.assert_close(chunked[name], gradient, atol=2e-6, rtol=1e-4, msg=name)
+
+
+def test_the_spans_of_a_batch_know_their_documents(chain, tmp_path):
+    """Where a pass ends, a document stands in a batch twice. A copy of a document has its number too."""
+    made = process.objective(chain.blocks.path, documents=7)
+    spans = np.concatenate([made.draw(step)[0].document_C.numpy() for step in range(7)])
+    assert spans[0::2].tolist() == spans[1::2].tolist()
+    passes = spans[0::2].reshape(-1, 7)
+    assert [sorted(each) for each in passes.tolist()] == [[*range(7)]] * 4
+    assert any(len({*spans[step * 8 : step * 8 + 8]}) < 4 for step in range(7))
+    copied = make_blocks(tmp_path / "blocks", {"A": [["one two."], ["three four."]], "B": [["five six."], ["seven."]]})
+    corpus = Corpus(copied)
+    pairs = SpanPairs(
+        corpus, Collator.of(Tokenizer.load(copied.path)), masking(), [*rows_by_document(corpus)] * 2, length=9
+    )
+    assert pairs.names.tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.slow
