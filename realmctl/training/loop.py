@@ -61,7 +61,7 @@ def train(
     Args:
         objective: Modules, data and loss.
         settings: Steps, learning rate, seed, device, precision and checkpoint interval; the tracker.
-        out: The artifact being written. It receives `metrics.jsonl`, one line for each step.
+        out: The artifact being written. It receives `metrics.jsonl`: a line for each step, and one for what is measured at the end.
         what: Name of the stage for messages.
         stop_at_accuracy: Stop before the last step when the mean `accuracy` of the last 50 steps reaches this share. The
             learning rate follows `settings.steps` all the same.
@@ -146,9 +146,9 @@ class _Run(Generic[Part]):
         step = self._resume()
         self._check_disk()
         self.curves.begin(step, self.metrics)
-        with deferred() as stop, progress(self.settings.steps, self.what, "steps") as bar, self.curves:
-            bar.skip(step)
-            with self.metrics.open("ab", buffering=0) as log:
+        with self.curves, self.metrics.open("ab", buffering=0) as log:
+            with deferred() as stop, progress(self.settings.steps, self.what, "steps") as bar:
+                bar.skip(step)
                 while not self._is_finished(step):
                     step += self._take(step, log, bar)
                     if self.trial:
@@ -161,6 +161,7 @@ class _Run(Generic[Part]):
                         self._save(step)
                     if stop.signal is not None:
                         stop.leave(f"with a checkpoint at step {step} of {self.settings.steps}")
+            self._measure_at_end(step, log)
         if step < self.settings.steps:
             means = {name: self._mean(name) for name in ("loss", "accuracy")}
             said = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items() if mean is not None)
@@ -238,6 +239,17 @@ class _Run(Generic[Part]):
         self.recent.append(line)
         bar.advance(1, self._progress_note())
         return 1
+
+    def _measure_at_end(self, step: int, log: BinaryIO) -> None:
+        """Log what the objective measures after the last step. A run that is resumed after it measures it again."""
+        try:
+            found = self.objective.at_end(step)
+        except NotFiniteError as error:
+            raise self._diverged(step, str(error)) from None
+        if found:
+            line = {"step": step, **found}
+            self._log(line, log)
+            self.curves.add(line)
 
     def _progress_note(self) -> str:
         """Return the means of the last steps, which the progress display shows."""

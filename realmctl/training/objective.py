@@ -60,6 +60,10 @@ class Objective(Protocol[Part]):
         """Process the metrics of a step. Return further metrics to log."""
         ...
 
+    def at_end(self, step: int) -> Mapping[str, Any]:
+        """Measure the weights after the last step; `step` are taken. Return metrics to log in a line of their own, if any."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """Return the JSON state that a checkpoint must keep in addition to the weights."""
         ...
@@ -86,6 +90,9 @@ class SelfContained:
         return {}
 
     def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
+        return {}
+
+    def at_end(self, step: int) -> Mapping[str, Any]:
         return {}
 
     def state(self) -> dict[str, Any]:
@@ -117,6 +124,9 @@ class Around(Generic[Part]):
 
     def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
         return self.inner.after_step(line)
+
+    def at_end(self, step: int) -> Mapping[str, Any]:
+        return self.inner.at_end(step)
 
     def state(self) -> dict[str, Any]:
         return self.inner.state()

@@ -37,6 +37,7 @@ class BestOnDev(Around[Part]):
     def __init__(self, inner: Objective[Part], dev: Reading[Part], settings: FinetuneSettings, folder: Path) -> None:
         super().__init__(inner)
         self.dev, self.settings, self.weights = dev, settings, BestWeights(folder, inner.modules)
+        self.at_last = 0.0
 
     def state(self) -> dict[str, Any]:
         """Return whether a step was scored before the checkpoint: `restore` needs the best weights then."""
@@ -62,15 +63,19 @@ class BestOnDev(Around[Part]):
         self.weights.offer(step, score)
         return score
 
+    def at_end(self, step: int) -> Mapping[str, float]:
+        """Score the weights after the last step."""
+        self.at_last = self.measure(step)
+        return {**self.inner.at_end(step), "dev_span_exact_match": self.at_last}
+
     def take(self, step: int) -> dict[str, float]:
-        """Called after the last step: load the best weights into the modules, and return their step and score.
+        """Called after `at_end`: load the best weights into the modules, and return their step and score.
 
         Raises:
             InputError: The files of the best weights are damaged. The same command continues the run without them.
         """
-        score = self.measure(step)
         if not processes.is_first():  # the first process writes the artifact
-            return {"best_dev_span_exact_match": score}
+            return {"best_dev_span_exact_match": self.at_last}
         best = self.weights.take()
         say(f"finetune: the best of {step} steps on dev is step {best['step']}, span exact match {best['score']:.4f}")
         return {"best_step": best["step"], "best_dev_span_exact_match": round(best["score"], 6)}

@@ -9,7 +9,6 @@ is not to find the block of a sentence, as REALM's, need not gain on sentences (
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from realmctl.training import data_parallel
 from realmctl.training.budget import within_minutes
 from realmctl.training.evaluation.best_weights import FOLDER, BestWeights
 from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassages, Gain, Ranks, gain, recall
-from realmctl.training.loop import train, trained_weights
+from realmctl.training.loop import train
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
 from realmctl.training.objective import Around, Objective, Part
 from realmctl.training.settings.cloze import ClozeSettings
@@ -128,6 +127,7 @@ class OnCloze(Around[Part]):
         self.start_titles_N: Ranks | None = None
         self.reworded_N = np.zeros(0, bool) if asked.titles is None else asked.titles.in_other_words()
         self.best_step, self.best_rr, self.last_step = 0, 0.0, 0
+        self.at_last: dict[str, Any] = {}
 
     @property
     def finished(self) -> bool:
@@ -172,15 +172,18 @@ class OnCloze(Around[Part]):
         by_sentences = won.shown if self.settings.keep == "gain" else not won.lost
         return by_sentences and (self.asked.titles is None or min(found[f"{what}_gain_low"] for what in OF_TITLES) > 0)
 
-    def take(self, step: int, metrics: Path) -> dict[str, Any]:
-        """Called after the last step: measure it, append that to `metrics`, and load the weights that are kept into the modules.
+    def at_end(self, step: int) -> Mapping[str, Any]:
+        """Measure the weights after the last step."""
+        self.at_last = self.measure(step)
+        return {**self.inner.at_end(step), **self.at_last}
+
+    def take(self, step: int) -> dict[str, Any]:
+        """Called after `at_end`: load the weights that are kept into the modules.
 
         Returns the measures of what is kept, its step, and the gains of the last step as `last_cloze_gain`, `last_title_gain` and
         `last_reworded_title_gain`, each with `_low` and `_high`. Raises InputError when the files of the best weights are damaged.
         """
-        last = self.measure(step)
-        with metrics.open("a", encoding="utf-8") as log:
-            log.write(json.dumps({"step": step, **last}) + "\n")
+        last = self.at_last
         kept, found = step, dict(last)
         if self.weights is not None and processes.is_first():  # the first process writes the artifact
             best = self.weights.take()
@@ -278,6 +281,5 @@ def train_on_cloze(
         settings = within_minutes(settings, out, what, lambda: objective, lambda: asked.ranks(retriever))
         watched = OnCloze(objective, retriever, asked, settings, out.scratch(FOLDER), what)
         metrics = train(watched, settings, out, what)
-        with trained_weights(settings, out, what):
-            last = watched.take(metrics["steps"], out.file("metrics.jsonl"))
+        last = watched.take(metrics["steps"])
         return {**metrics, **last, "alarms": {**metrics["alarms"], **last["alarms"]}}

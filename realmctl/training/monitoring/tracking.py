@@ -241,6 +241,13 @@ def tracker_of(track: str | None, what: str, out: Writer) -> Tracker:
     return Guarded(tracker, track)
 
 
+def add_later(track: str | None, what: str, out: Writer, line: Line) -> None:
+    """Send a record that was made after the training to the run that this version has at its tracker."""
+    with tracker_of(track, what, out) as tracker:
+        tracker.begin(line["step"], out.file("metrics.jsonl"))
+        tracker.add(line)
+
+
 def _add_all(tracker: Tracker, metrics: Path) -> None:
     """Add the records of a run that the tracker does not know yet."""
     for line in metrics.read_text(encoding="utf-8").splitlines():

@@ -46,7 +46,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder, MixedDataOrder
 from realmctl.training.evaluation.best_on_dev import BestOnDev
 from realmctl.training.evaluation.best_weights import FOLDER
-from realmctl.training.loop import train, trained_weights
+from realmctl.training.loop import train
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.closed_book import train_closed_book
@@ -284,8 +284,7 @@ def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: W
         dev = read_questions(settings.dev, is_regex=settings.regex_answers, answer_field=settings.answer_field)
         best = BestOnDev(tuning, tuning.on(dev), settings, out.scratch(FOLDER))
         metrics = train(best, settings, out, "finetune")
-        with trained_weights(settings, out, "finetune"):
-            metrics |= best.take(settings.steps)
+        metrics |= best.take(metrics["steps"])
     searcher.save(out)
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
         reader.cpu().save(part.path)

@@ -61,6 +61,7 @@ from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, Candid
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks
 from realmctl.training.monitoring.recall_questions import RecallQuestions
+from realmctl.training.monitoring.tracking import add_later
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.objectives.beside import Beside
 from realmctl.training.objectives.ict import InverseClozeObjective
@@ -139,14 +140,16 @@ def beside_ict(objective: PretrainObjective, settings: PretrainSettings) -> Obje
 
 
 def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer, step: int) -> dict[str, float]:
-    """Measure the trained retriever with its index, and append the numbers to metrics.jsonl."""
+    """Measure the trained retriever with its index, and append the numbers to metrics.jsonl, and to what a tracker shows."""
     if objective.recall_questions is None:
         return {}
     device = pick_device(objective.settings.device)
     objective.retriever.to(device)  # it was published from the CPU
     found = objective.published(open_index(index.path, str(device)))
+    line = {"step": step, **found}
+    add_later(objective.settings.track, "pretrain", out, line)
     with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
-        log.write(json.dumps({"step": step, **found}) + "\n")
+        log.write(json.dumps(line) + "\n")
     return found
 
 
@@ -407,6 +410,10 @@ class PretrainObjective:
         share = self.watch.hub_share()
         raised = [*line.get("alarms", ()), *self.alarms.observe({**line, **share})]
         return {**share, **({"alarms": raised} if raised else {})}
+
+    def at_end(self, step: int) -> Mapping[str, Any]:
+        """Nothing: what was trained is measured with its own index, when that is there (`published`)."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """Return the state of the index in use, of the candidate watch and of the alarms."""

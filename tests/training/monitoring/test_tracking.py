@@ -4,6 +4,7 @@ with the signatures and rules of the other trackers get the same."""
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import sys
@@ -14,7 +15,9 @@ import pytest
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.training.loop import train
+from realmctl.training.monitoring.tracking import add_later
 from realmctl.training.settings.base import TrainSettings
+from tests.fixtures.chain import pretrain
 from tests.fixtures.parabola import Breaks, Parabola, lines, writer
 
 pytest.importorskip("tensorboard")
@@ -32,7 +35,7 @@ def logged(folder):
     found = {}
     for line in lines(folder):
         for name, value in line.items():
-            if name != "step":
+            if name not in ("step", "alarms"):
                 found.setdefault(name, {})[line["step"]] = pytest.approx(value, rel=1e-6)
     return found
 
@@ -42,6 +45,32 @@ def test_the_curves_are_the_records(tmp_path):
     train(Parabola(), settings, writer(tmp_path / "v3.partial"), "toy")
     found = scalars(tmp_path / "runs/toy/v3")
     assert found == logged(tmp_path / "v3.partial") and set(found) == {"loss", "hits", "lr", "grad_norm"}
+
+
+class Measured(Parabola):
+    def at_end(self, step):
+        return {"quality": self.weight.weight.item()}
+
+
+def test_what_is_measured_at_the_end_is_a_record_too(tmp_path):
+    settings = TrainSettings(steps=5, lr=0.1, warmup=0, track=f"tensorboard:{tmp_path / 'runs'}")
+    train(objective := Measured(), settings, writer(tmp_path / "v3.partial"), "toy")
+    found = scalars(tmp_path / "runs/toy/v3")
+    assert found == logged(tmp_path / "v3.partial")
+    assert found["quality"] == {5: pytest.approx(objective.weight.weight.item())}
+
+
+def test_all_records_of_a_pretraining_are_shown(chain, tmp_path):
+    """Also those behind the last step: cloze recall of its weights, and recall with the index that is published."""
+    runs = tmp_path / "runs"
+    made = pretrain(
+        chain, cloze_recall=11, cloze_blocks=25, recall_questions=chain.questions, track=f"tensorboard:{runs}"
+    ).make(tmp_path / "model")
+    assert scalars(runs / "pretrain/v1") == logged(made.path)
+    assert [sorted({"loss", "cloze_rr", "recall@1"} & line.keys()) for line in lines(made.path)[-2:]] == [
+        ["cloze_rr"],
+        ["recall@1"],
+    ]
 
 
 @pytest.mark.parametrize("from_the_start", [True, False])
@@ -195,22 +224,26 @@ def of(name, **options):
 
 
 def records(folder):
-    return {
-        line["step"]: {name: value for name, value in line.items() if name not in ("step", "alarms")}
-        for line in lines(folder)
-    }
+    found = {}
+    for line in lines(folder):
+        values = {name: value for name, value in line.items() if name not in ("step", "alarms")}
+        found.setdefault(line["step"], {}).update(values)
+    return found
 
 
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_tracker_gets_every_record_and_the_settings(tmp_path, request, capsys, name):
     fake, out = request.getfixturevalue(name), writer(tmp_path / "v1.partial")
     train(Alarmed(), of(name), out, "toy")
+    later = {"step": 6, "recall": 0.5}
+    add_later(of(name).track, "toy", out, later)
+    out.file("metrics.jsonl").open("a").write(json.dumps(later) + "\n")
     [run] = fake.runs.values()
-    assert run["names"] == ["toy/v1"] and run["config"] == out.origin.settings
+    assert set(run["names"]) == {"toy/v1"} and run["config"] == out.origin.settings
     alarms = [values.pop("alarms") for values in run["history"].values() if "alarms" in values]
     assert run["history"] == records(out.path)
     assert (alarms or [*run["tags"].values()]) == ["hub_block"]
-    assert run.get("status") == "FINISHED" or run["exit_codes"] in ([0], [None])
+    assert run.get("status") == "FINISHED" or run["exit_codes"] in ([0, 0], [None, None])
     assert not capsys.readouterr().out
 
 
