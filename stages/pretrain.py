@@ -17,7 +17,7 @@ class Pretrain(PretrainSettings, TrainingStage):
     """
 
     makes = "model"
-    version = 2  # 2: reworded titles must gain too
+    version = 3  # 2: reworded titles must gain too. 3: a query without any candidate is left out
     headline = ("loss", "retrieval_utility", "null_share", "recall@*", "refreshes", "alarms", "seconds_per_step")
 
     def check(self) -> None:

@@ -11,6 +11,7 @@ from realmctl.execution.batches import batched
 from realmctl.log import say
 from realmctl.models.evaluating import evaluating
 from realmctl.models.precision import autocast
+from realmctl.models.weights import require_finite_scores
 from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
 from realmctl.training.evaluation.best_weights import BestWeights
@@ -81,14 +82,21 @@ class BestOnDev(Around[Part]):
         return {"best_step": best["step"], "best_dev_span_exact_match": round(best["score"], 6)}
 
     def _span_exact_match(self) -> float:
-        """The share of the questions whose best span is an answer. Each process reads a part of the questions."""
+        """The share of the questions whose best span is an answer. Each process reads a part of the questions.
+
+        Raises:
+            NotFiniteError: The loss on them is not finite. Scores that are not have no best span.
+        """
         right, count = 0.0, 0.0
         device = next(self.modules.parameters()).device
         with evaluating(self.modules), autocast(device, self.settings.precision):
             for numbers in batched([*range(len(self.dev.questions))], self.settings.batch_size):
                 own = numbers[processes.rank() :: processes.world_size()]
                 for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together
-                    matches, questions = self.dev.loss(part)[1]["span_exact_match"]
+                    loss, sums = self.dev.loss(part)
+                    if loss is not None:
+                        require_finite_scores(loss, "the reader")
+                    matches, questions = sums["span_exact_match"]
                     right, count = (right + float(matches), count + float(questions)) if own else (right, count)
         found = data_parallel.exchange([right, count])
         return float(sum(matches for matches, _ in found) / sum(questions for _, questions in found))

@@ -16,6 +16,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus, TokenIds
@@ -25,6 +26,7 @@ from realmctl.index.recall import wilson
 from realmctl.models.evaluating import evaluating
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
+from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.bm25 import Postings
@@ -173,10 +175,14 @@ class ClozePassages:
         collator: Collator,
         precision: str = "auto",
         on_progress: Callable[[int], None] = lambda passages: None,
+        whose: object = "the retriever",
     ) -> NDArray[np.float32]:
         """The scores by a retriever on its device, float32 [N, M]. Each process embeds a part. The retriever's mode is restored.
 
-        on_progress: called with the number of further passages that are embedded.
+        on_progress: called with the number of further passages that are embedded. whose: names the retriever in an error.
+
+        Raises:
+            NotFiniteError: A score is NaN or infinite. Its passage would have no rank.
         """
         own = slice(processes.rank(), None, processes.world_size())
         passage_MD = np.empty((len(self), retriever.projection), np.float32)
@@ -189,7 +195,9 @@ class ClozePassages:
             )
         for rank, theirs in enumerate(data_parallel.gather_rows(ours)):
             passage_MD[rank :: processes.world_size()] = theirs
-        score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
+        require_finite_scores(torch.from_numpy(score_NM), whose)
         return score_NM
 
     def bm25_scores(

@@ -54,8 +54,8 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         measured.append(baseline)
     with progress(len(measured) * sum(map(len, asked)), "measuring", "blocks") as bar:
         scores = [
-            [each.scores(loaded, collator, settings.precision, bar.advance) for each in asked]
-            for loaded in (Retriever.load(each.path).to(device) for each in measured)
+            [each.scores(loaded, collator, settings.precision, bar.advance, whose) for each in asked]
+            for whose, loaded in ((each, Retriever.load(each.path).to(device)) for each in measured)
         ]
     score_NM = scores[0][0]
     rank_N, found = ranks_of(score_NM), counts

@@ -218,7 +218,7 @@ class PretrainObjective:
     # A step draws sentences, hides spans and searches.
 
     def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
-        """Return this process's masked queries of a step, with their candidates from the index in use."""
+        """Return this process's masked queries of a step, with their candidates from the index in use. One without candidates is left out."""
         rng, spans = generator(self.settings.seed, Stream.QUERY_MASKS, step), self.order.batch(step)
         if self.settings.masking == "salient":  # nothing is drawn, so the others' queries are not needed
             return self._searched(self._masked(spans[self.own], rng))
@@ -242,6 +242,8 @@ class PretrainObjective:
             return []
         rows_BN = self._candidates(drawn, query_BD)
         self.watch.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(rows_BN))))
+        found_B = (rows_BN != ABSENT).any(1)  # without the null document every block may be excluded
+        drawn, rows_BN = [drawn[place] for place in np.flatnonzero(found_B)], rows_BN[found_B]
         counted = sum(map(self.reader.hidden, drawn)) if self.settings.per_token else len(drawn)
         normaliser, parts = float(max(1, data_parallel.total(counted))), slices(len(drawn), self.settings.at_once)
         return [PretrainMicroBatch(self._batch(drawn[part]), rows_BN[part], normaliser) for part in parts]

@@ -12,6 +12,14 @@ from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.settings.base import TrainSettings, check_loss_alarms
 
 
+def check_sample(flag: str, count: int) -> None:
+    """Check how many sentences or titles are asked for: one has no interval. Raises ConfigError."""
+    if count == 1:
+        raise ConfigError(
+            f"{flag} 1: of one there is no interval, so no gain could be shown. Ask for more, such as 400, or for none by 0."
+        )
+
+
 def check_cloze_alarms(flag: str, names: Sequence[str]) -> None:
     """Check that alarms concern the loss or cloze recall. Raises ConfigError."""
     check_loss_alarms(flag, [name for name in names if name != "cloze_lost"])
@@ -32,6 +40,7 @@ class ClozeSettings(TrainSettings):
         "start, every so often and at the end. ict-init trains on other sentences. 0: none.",
         default=0,
         at_least=0,
+        check=check_sample,
     )
     cloze_blocks: int = setting(
         "Blocks among which these sentences search, drawn at random; the blocks that they were cut out of are among them. 0: all blocks, "
@@ -62,6 +71,7 @@ class ClozeSettings(TrainSettings):
         default=0,
         at_least=0,
         used_with="cloze_recall",
+        check=check_sample,
     )
     keep: Literal["last", "best", "gain", "unless-lost"] = setting(
         "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
@@ -108,6 +118,7 @@ class EvalClozeSettings(Settings):
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
         default=0,
         at_least=0,
+        check=check_sample,
     )
     among: int = setting(
         "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import torch
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, NotFiniteError
 from realmctl.models.weights import load_tensors
 from realmctl.training.evaluation.best_on_dev import BestOnDev
 from tests.fixtures.chain import Stopped, baseline, finetune, metrics_of, stop_at
@@ -74,6 +74,15 @@ def test_the_score_is_the_share_of_questions_whose_best_span_is_an_answer(chain,
     objective.modules.train()
     assert best.measure(1) == 1 / 3 and all(module.training for module in objective.modules.modules())
     assert objective.questions == QUESTIONS and len(objective.searches) == len(QUESTIONS)
+
+
+def test_a_reader_whose_scores_are_not_finite_has_no_score(chain, tmp_path):
+    objective = objective_of(chain, QUESTIONS)
+    best = BestOnDev(objective, objective.on(DEV), settings_of(objective, 1), tmp_path)
+    with torch.no_grad():
+        objective.reader.head.output.weight.fill_(1e38)
+    with pytest.raises(NotFiniteError, match="the reader"):
+        best.measure(1)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError, InputError, QualityError
+from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.methods import reciprocal_rank_fusion
@@ -55,6 +55,16 @@ def test_the_ranks_are_those_of_brute_force_over_the_blocks(chain: Chain):
             query = retriever.embed_queries(collator.query([sentence], 512))[0]
             scores = [float(query @ block) for block in blocks]
             assert found[number] == 1 + sum(score > scores[number] for score in scores)
+
+
+@torch.no_grad()
+def test_scores_that_are_not_finite_are_no_ranks(chain: Chain):
+    """Finite vectors whose products overflow: NaN is neither above nor below, and a rank of 0 would be the best."""
+    corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
+    retriever = Retriever.load(chain.retriever.path)
+    retriever.query_tower.norm.weight.fill_(1e30)
+    with pytest.raises(NotFiniteError, match=r"the retriever gives scores that are not finite"):
+        ClozePassages.drawn(corpus, 12, 30, seed=3).ranks(retriever, collator)
 
 
 def test_a_sentence_is_cut_out_of_its_own_block_alone(chain: Chain):
@@ -356,6 +366,14 @@ def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
         IctInit(blocks=chain.blocks, retriever=chain.retriever, **settings)
     with pytest.raises(ConfigError, match="--contrastive"):
         CondenserInit(blocks=chain.blocks, bert="scratch:tiny", cloze_recall=5).check()
+
+
+def test_of_one_sentence_or_title_there_is_no_interval(chain: Chain):
+    for asked in ({"cloze_recall": 1}, {"cloze_recall": 12, "cloze_titles": 1}):
+        with pytest.raises(ConfigError, match=f"--{[*asked][-1].replace('_', '-')} 1: .*interval"):
+            ict(chain, **asked)
+    with pytest.raises(ConfigError, match=r"--titles 1: .*interval"):
+        EvalCloze(blocks=chain.blocks, retriever=chain.retriever, titles=1)
 
 
 def test_fused_scores_are_those_of_hybrid_search():

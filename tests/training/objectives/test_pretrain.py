@@ -105,6 +105,20 @@ def test_without_the_null_document_all_candidates_are_blocks(chain, marginal):
     assert "null_share" not in sums and sums["top_1_utility"][1] == 5
 
 
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+def test_a_query_without_any_candidate_is_left_out(chain, marginal):
+    """Its probability would count as 1, and its utility as all that the null document lacks."""
+    objective, plain = (objective_of(chain, marginal=marginal, null=False) for _ in range(2))
+    allowed, everything = objective.own_blocks.excluded, objective.corpus.uid
+    objective.own_blocks.excluded = lambda uid_B: [everything, everything, *allowed(uid_B[2:])]
+    [part], [others] = objective.draw(0), plain.parts(plain.order.batch(0)[2:], np.random.default_rng(0))
+    loss, sums = objective.loss(part)
+    expected, of_others = plain.loss(others)
+    assert loss == expected and sums == of_others and sums["top_1_utility"][1] == 3
+    objective.own_blocks.excluded = lambda uid_B: [everything] * len(uid_B)
+    assert objective.draw(0) == []
+
+
 def test_the_null_document_costs_no_gradient_where_it_is_no_candidate(chain):
     """The same rows, once with the yardstick beside them and once without: the same gradients."""
     gradients = []
