@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
 from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.retriever import DprSettings
 
 
@@ -20,7 +21,7 @@ class DprFinetune(DprSettings, TrainingStage):
 
     makes = "retriever"
     version = 3  # 2: reworded titles must gain too. 3: another place of the block to find is no negative
-    headline = ("loss", "accuracy", "seconds_per_step")
+    headline = ("loss", "accuracy", *CLOZE_HEADLINE, "seconds_per_step")
 
     def check(self) -> None:
         if self.retriever is None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.retriever import IctSettings
 
 
@@ -22,7 +23,7 @@ class IctInit(IctSettings, TrainingStage):
 
     makes = "retriever"
     version = 3  # 2: reworded titles must gain too. 3: another place of the block to find is no negative, and sentences that measure are left out
-    headline = ("loss", "accuracy", "seconds_per_step")
+    headline = ("loss", "accuracy", *CLOZE_HEADLINE, "seconds_per_step")
 
     def check(self) -> None:
         super().check()

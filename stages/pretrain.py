@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
 from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.pretrain import PretrainSettings
 
 
@@ -18,7 +19,16 @@ class Pretrain(PretrainSettings, TrainingStage):
 
     makes = "model"
     version = 3  # 2: reworded titles must gain too. 3: a query without any candidate is left out
-    headline = ("loss", "retrieval_utility", "null_share", "recall@*", "refreshes", "alarms", "seconds_per_step")
+    headline = (
+        "loss",
+        "retrieval_utility",
+        "null_share",
+        "recall@*",
+        *CLOZE_HEADLINE,
+        "refreshes",
+        "alarms",
+        "seconds_per_step",
+    )
 
     def check(self) -> None:
         super().check()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.training.settings.base import TrainingStage
+from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.encoder import RetroMaeSettings
 
 
@@ -21,7 +22,7 @@ class RetromaeInit(RetroMaeSettings, TrainingStage):
     version = (
         3  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: reworded titles must gain too
     )
-    headline = ("loss", "decoder_loss", "encoder_loss", "seconds_per_step")
+    headline = ("loss", "decoder_loss", "encoder_loss", *CLOZE_HEADLINE, "seconds_per_step")
 
     def check(self) -> None:
         if self.cloze_recall and self.retriever is None:

@@ -65,6 +65,14 @@ class Row:
     settings: Mapping[str, Any]
     numbers: Mapping[str, Number]
 
+    def number(self, name: str) -> str:
+        """A number as text; with its own count where some runs lack it."""
+        if name not in self.numbers:
+            return "-"
+        found = self.numbers[name]
+        count = len(found.values)
+        return f"{found}{'' if count == len(self.versions) else f' (n = {count})'}"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -79,7 +87,7 @@ class Comparison:
         """The table as text: a heading, and a line for each row. Several runs of a row are counted."""
         lines = [["runs", *self.settings, *self.numbers]]
         for row in self.rows:
-            numbers = (str(row.numbers[name]) if name in row.numbers else "-" for name in self.numbers)
+            numbers = (row.number(name) for name in self.numbers)
             lines.append([_names(row.versions), *(shown(row.settings[name]) for name in self.settings), *numbers])
         return lines
 

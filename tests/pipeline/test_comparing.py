@@ -14,6 +14,7 @@ from realmctl.pipeline import Stage, reads, setting
 from realmctl.pipeline.comparing import (
     STUDENT_T,
     Number,
+    Row,
     compare,
     comparison_csv,
     comparison_text,
@@ -79,6 +80,11 @@ def test_seeds_are_one_row_with_mean_and_interval(w):
     assert first.high - first.mean == pytest.approx(4.303 / 3**0.5)  # t of 2 degrees of freedom, deviation 1
     text = comparison_text([table])
     assert "trained/v1, v2, v3 (n = 3)" in text and "11 [8.516, 13.48]" in text
+
+
+def test_a_number_that_some_runs_lack_has_its_own_count():
+    row = Row(("a/v1", "a/v2", "a/v3"), {}, {"some": Number.of([1.0, 1.0]), "all": Number.of([2.0] * 3)})
+    assert [row.number(name) for name in ("some", "all", "none")] == ["1 (n = 2)", "2", "-"]
 
 
 def test_the_settings_of_what_runs_read_are_compared(w):

@@ -9,6 +9,7 @@ import pytest
 from realmctl import log
 from realmctl.cli.available_stages import available_stages
 from realmctl.pipeline.headline import headline_text
+from realmctl.training.settings.cloze import ClozeSettings
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import metrics_of, pretrain
 from tests.fixtures.small_stages import Plain
@@ -48,6 +49,17 @@ def test_a_headline_is_printed_when_made_and_when_found(tmp_path, capsys):
 
 def test_every_stage_has_a_headline():
     assert [name for name, stage in available_stages().items() if not stage.headline] == []
+
+
+def test_a_training_that_may_measure_cloze_recall_shows_it():
+    """`compare` then shows what tells two trainings apart without labels."""
+    measured = {name: stage for name, stage in available_stages().items() if issubclass(stage, ClozeSettings)}
+    assert {"ict-init", "pretrain", "condenser-init"} <= measured.keys()
+    for stage in measured.values():
+        assert (
+            stage.headline_text({"cloze_rr": 0.25, "cloze_gain": 0.01, "kept_step": 4})
+            == "cloze_rr 0.25, cloze_gain 0.01, kept_step 4"
+        )
 
 
 def test_scores_say_exact_match_counts_and_recall():

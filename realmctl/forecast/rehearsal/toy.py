@@ -93,6 +93,7 @@ def toy_sizes(processes: int) -> dict[str, object]:
         "head_layers": 1,
         "skip_from": 0,
         "refresh_every": 8,
+        "refresh_drift": 0.001,
         "max_index_age": 0,
         "when_stale": "wait",
         "refresh_device": "cpu",

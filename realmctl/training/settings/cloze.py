@@ -11,6 +11,9 @@ from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.settings.base import TrainSettings, check_loss_alarms
 
+CLOZE_HEADLINE = ("cloze_rr", "cloze_gain", "title_gain", "reworded_title_gain", "kept_step")
+"""The most important metrics of a training that is measured, for headlines and `compare`."""
+
 
 def check_sample(flag: str, count: int) -> None:
     """Check how many sentences or titles are asked for: one has no interval. Raises ConfigError."""
@@ -43,7 +46,7 @@ class ClozeSettings(TrainSettings):
         check=check_sample,
     )
     cloze_blocks: int = setting(
-        "Blocks among which these sentences search, drawn at random; the blocks that they were cut out of are among them. 0: all blocks, "
+        "blocks among which these sentences search, drawn at random; the blocks that they were cut out of are among them. 0: all blocks, "
         "which are then embedded at each measurement.",
         default=1000,
         at_least=0,
@@ -53,7 +56,7 @@ class ClozeSettings(TrainSettings):
         help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, used_with="cloze_recall"
     )
     cloze_every: int | None = setting(
-        "Steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
+        "steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
         default=None,
         at_least=1,
         used_with="cloze_recall",

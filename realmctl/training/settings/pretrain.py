@@ -70,6 +70,10 @@ class RefreshSettings(TrainSettings):
     def check(self) -> None:
         if self.refresh == "lockstep" and self.refresh_every == "auto":
             raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
+        if self.refresh_every != "auto" and self.refresh_drift != type(self).refresh_drift:
+            raise ConfigError(
+                f"--refresh-drift {self.refresh_drift:g} is for --refresh-every auto. With a number of steps no drift is measured."
+            )
         if self.max_index_age and self.max_index_age < self.period:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an "

@@ -10,6 +10,7 @@ from realmctl.forecast.rehearsal.rehearsal import DEFAULT_FILE
 from realmctl.forecast.rehearsal.toy import STEPS, Toy, toy_pipeline
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
+from realmctl.training.settings.pretrain import PretrainSettings
 
 PIPELINE = """
 workspace: w
@@ -67,6 +68,17 @@ def test_a_background_refresh_becomes_one_that_can_be_compared(toy):
     text = PIPELINE.replace("marginal: sequence", "refresh: inline")
     Path("p.yaml").write_text(text)
     assert steps_of(toy, 2)["model"].values["refresh"] == "inline"
+
+
+def test_what_says_nothing_at_toy_scale_is_left_out(toy):
+    """The dev set stays away, and a refresh follows the steps: so do the settings of both."""
+    text = PIPELINE.replace("epochs: 20", "dev: corpus.jsonl, dev-every: 20, epochs: 20").replace(
+        "marginal: sequence", "refresh: inline, refresh-every: auto, refresh-drift: 0.5"
+    )
+    Path("p.yaml").write_text(text)
+    found = steps_of(toy, 2)
+    assert "dev_every" not in found["qa-model"].values and found["qa-model"].values["epochs"] == 2.0
+    assert found["model"].values["refresh_drift"] == PretrainSettings.refresh_drift
 
 
 def test_the_papers_stages_are_all_rehearsed(toy):

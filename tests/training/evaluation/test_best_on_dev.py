@@ -180,3 +180,5 @@ def test_without_spans_there_is_nothing_to_choose_by(chain, dev):
         replace(baseline(chain, "none"), dev=dev).check()
     with pytest.raises(ConfigError, match="--dev-every"):
         finetune(chain, dev_every=0).check()
+    with pytest.raises(ConfigError, match="--dev-every needs --dev"):
+        finetune(chain, dev_every=3)

@@ -111,7 +111,14 @@ def test_an_interrupted_run_refreshes_at_the_same_steps(chain, tmp_path, monkeyp
     assert pretrain(chain, **values).make(tmp_path / "model").content == whole.content
 
 
-@pytest.mark.parametrize("values", [{"refresh_every": "often"}, {"refresh_every": "auto", "refresh_drift": 0.0}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"refresh_every": "often"},
+        {"refresh_every": "auto", "refresh_drift": 0.0},
+        {"refresh_every": 4, "refresh_drift": 0.1},
+    ],
+)
 def test_what_cannot_be_is_refused(chain, values, tmp_path):
     with pytest.raises(ConfigError):
         pretrain(chain, **values).make(tmp_path)
