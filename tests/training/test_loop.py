@@ -224,6 +224,35 @@ def test_what_trained_weights_give_is_not_finite(tmp_path):
         raise NotFiniteError("the first vector is not finite.")
 
 
+class MeasuredAtEnd(Parabola):
+    broken_at_end: Exception | None = None
+
+    def at_end(self, step):
+        if self.broken_at_end:
+            raise self.broken_at_end
+        return {"quality": step / 2}
+
+
+def test_a_measure_at_the_end_that_is_not_finite_is_a_run_that_diverged(tmp_path):
+    objective = MeasuredAtEnd()
+    objective.broken_at_end = NotFiniteError("the first score is not finite.")
+    settings = TrainSettings(steps=6, lr=0.01, warmup=0, checkpoint_every=2)
+    with pytest.raises(QualityError, match=r"toy diverged after 6 of 6 .*first score.*--then-lr 4=0\.001 "):
+        train(objective, settings, writer(tmp_path), "toy")
+
+
+def test_a_run_that_breaks_in_its_last_measure_has_it_once(tmp_path):
+    objective = MeasuredAtEnd()
+    objective.broken_at_end = ZeroDivisionError()
+    settings = TrainSettings(steps=6, lr=0.01, warmup=0, checkpoint_every=4)
+    with pytest.raises(ZeroDivisionError):
+        train(objective, settings, writer(tmp_path), "toy")
+    for _ in range(2):
+        metrics = train(MeasuredAtEnd(), settings, writer(tmp_path), "toy")
+        assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6, 6]
+        assert lines(tmp_path)[-1] == {"step": 6, "quality": 3.0} and "quality" not in metrics
+
+
 def test_another_rate_counts_from_its_step_on(tmp_path):
     settings = TrainSettings(steps=4, lr=0.4, warmup=0, then_lr=("2=0.1", "3=0.04"))
     train(Parabola(), settings, writer(tmp_path), "toy")
