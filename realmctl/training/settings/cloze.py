@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting
 from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.training.monitoring.alarms import AlarmName
