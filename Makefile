@@ -75,7 +75,7 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" -n $(FAULT_JOBS) --dist loadfile \
 	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
 	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
-	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
+	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/extras/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
 
 mutations: $(READY) ## wrong lines in the heart of the code, of which the nearest tests must notice each, kept in docs/mutations.json: WORDS=marginal
@@ -106,7 +106,7 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
-	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/convert tests/retrieval tests/parity tests/tokens tests/training/objectives tests/training/data tests/training/evaluation tests/training/starts tests/stages
+	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/extras/hub tests/retrieval tests/parity tests/tokens tests/training/objectives tests/training/data tests/training/evaluation tests/training/starts tests/stages
 
 check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs

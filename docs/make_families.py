@@ -14,9 +14,9 @@ import numpy as np
 
 import realmctl
 from realmctl.tokens.tokenizer import Tokenizer
-from tests.convert.imports.test_import_families import TEXTS, imported, sentence_folder
+from tests.extras.families.test_families import beside_transformers
+from tests.extras.hub.imports.test_import_families import TEXTS, imported, sentence_folder
 from tests.fixtures import families
-from tests.models.families.test_families import beside_transformers
 
 PAGE = Path(__file__).parent / "how-to" / "own-encoder.md"
 TABLE = re.compile(r"(<!-- families: python -m docs.make_families -->\n).*?(<!-- /families -->)", re.DOTALL)

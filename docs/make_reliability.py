@@ -85,7 +85,11 @@ PROMISES = [
     (
         "Of two or three writers on one workspace (edit, revise, embed, build-index, gc) none loses what another was told is done, in any order "
         "of their parts. An edit that fails or is killed does not block others.",
-        ["tests/faults/test_two_writers.py", "tests/serve/test_versions.py", "tests/serve/test_service.py"],
+        [
+            "tests/faults/test_two_writers.py",
+            "tests/extras/serve/test_versions.py",
+            "tests/extras/serve/test_service.py",
+        ],
     ),
     (
         "A process that runs short of file handles says so. It takes nothing for damaged, and serves no other version.",
@@ -158,7 +162,10 @@ PROMISES = [
         "A BERT whose sizes are beyond the limits is refused before its weights are allocated.",
         ["tests/models/bert/test_limits.py"],
     ),
-    ("`report` names the file, the line and the field of damaged scores.", ["tests/report/test_damaged_scores.py"]),
+    (
+        "`report` names the file, the line and the field of damaged scores.",
+        ["tests/extras/report/test_damaged_scores.py"],
+    ),
     (
         "Temporary folders of killed processes are removed by the next run, those of `export` too.",
         ["tests/faults/test_temporary_folders.py"],
@@ -307,27 +314,27 @@ FOUND = [
     ),
     (
         "Of two servers on one workspace, the second edit left out what the first had changed.",
-        "tests/serve/test_service.py::test_two_servers_of_one_workspace",
+        "tests/extras/serve/test_service.py::test_two_servers_of_one_workspace",
     ),
     (
         "An edit left out what `revise` had changed beside the server.",
-        "tests/serve/test_service.py::test_blocks_that_have_no_index_yet_are_newer_all_the_same",
+        "tests/extras/serve/test_service.py::test_blocks_that_have_no_index_yet_are_newer_all_the_same",
     ),
     (
         "The file handles of a server grew with its edits, and a lack of them was taken for damage.",
-        "tests/serve/test_service.py::test_file_handles_do_not_grow_with_edits",
+        "tests/extras/serve/test_service.py::test_file_handles_do_not_grow_with_edits",
     ),
     (
         "An interrupted `embed` was in the way of every edit.",
-        "tests/serve/test_versions.py::test_an_unfinished_run_of_embed_is_not_in_the_way_of_an_edit_and_not_lost",
+        "tests/extras/serve/test_versions.py::test_an_unfinished_run_of_embed_is_not_in_the_way_of_an_edit_and_not_lost",
     ),
     (
         "Blocks whose ids alone had changed got no index: the recipe of an index knew only its vectors.",
-        "tests/serve/test_versions.py::test_build_index_knows_the_blocks_of_its_vectors",
+        "tests/extras/serve/test_versions.py::test_build_index_knows_the_blocks_of_its_vectors",
     ),
     (
         "Idle connections beyond the file handles filled the log of a server.",
-        "tests/serve/web/test_connections.py::test_more_connections_than_handles",
+        "tests/extras/serve/web/test_connections.py::test_more_connections_than_handles",
     ),
     (
         "Weights that could not be opened for lack of file handles were called missing.",
@@ -367,7 +374,7 @@ FOUND = [
     ),
     (
         "Ids of blocks with `//`, `..` or encoded slashes were changed by browsers and proxies: they were part of a path.",
-        "tests/serve/web/test_proxy.py::test_behind_a_proxy_that_removes_a_path",
+        "tests/extras/serve/web/test_proxy.py::test_behind_a_proxy_that_removes_a_path",
     ),
     (
         "A signal that came while PyTorch copied weights was taken for a failure of it: a traceback.",
@@ -407,7 +414,7 @@ FOUND = [
     ),
     (
         "A server stopped looking for newer versions for good after one look that failed.",
-        "tests/serve/test_service.py::test_a_look_that_fails_is_made_again_unless_something_is_damaged",
+        "tests/extras/serve/test_service.py::test_a_look_that_fails_is_made_again_unless_something_is_damaged",
     ),
     (
         "A refresher that was started by hand ended at once, and said nothing, where its input was a pipe without a writer (`ssh -n`).",
@@ -428,11 +435,11 @@ FOUND = [
     ),
     (
         "A client that took nothing of its replies kept its connection to a server without end.",
-        "tests/serve/web/test_connections.py::test_a_client_that_takes_nothing_of_its_replies_is_left",
+        "tests/extras/serve/web/test_connections.py::test_a_client_that_takes_nothing_of_its_replies_is_left",
     ),
     (
         "A request of MCP over stdio with the id null got no reply, and a line without end took all memory.",
-        "tests/serve/test_tools.py::test_a_line_that_is_no_message_is_answered",
+        "tests/extras/serve/test_tools.py::test_a_line_that_is_no_message_is_answered",
     ),
 ]
 REGRESSIONS = """

@@ -7,8 +7,8 @@ folders.
 import sys
 from collections.abc import Sequence
 
-from realmctl.demo.comparison import table_text
 from realmctl.errors import InputError
+from realmctl.extras.demo.comparison import table_text
 
 
 def print_table(program: str, arguments: Sequence[str]) -> None:

@@ -1,13 +1,20 @@
-"""Parts found by name: those of realmctl, and those that other packages offer through entry points.
+"""Parts found by name: those of the core, those of the rooms beside it, and those that other packages offer through entry points.
 
-A name stands for `module:attribute`, and nothing is imported before its name is used. An entry point cannot take a name
-that is in use: the name is then refused for all packages, with an error that lists them.
+A room is a folder or a file below `realmctl/extras` (what is optional for a user) or `realmctl/lab` (methods beside REALM). It says what it adds in
+a constant, which has the form of entry points:
+
+    OFFERS = {"realmctl.stages": {"spider-init": "realmctl.lab.spider.spider_init:SpiderInit"}}
+
+The core imports no room. Without a room its names are gone, and nothing else is. A name stands for `module:attribute`, and nothing but a room's
+`__init__` is imported before its name is used. An entry point cannot take a name that is in use: the name is then refused for all packages, with
+an error that lists them.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import pkgutil
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
@@ -16,19 +23,52 @@ from realmctl.errors import ConfigError, ResourceError
 
 T = TypeVar("T")
 MAX_REASON = 300
+ROOMS = ("realmctl.extras", "realmctl.lab")
+"""The packages whose folders are rooms. Either may be deleted."""
+
+
+@cache
+def rooms() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """{room: what it offers}, such as `realmctl.lab.spider`, for the rooms that are there."""
+    return {room: importlib.import_module(room).OFFERS for package in ROOMS for room in _rooms_of(package)}
+
+
+def _rooms_of(package: str) -> Iterator[str]:
+    try:
+        folder = importlib.import_module(package)
+    except ModuleNotFoundError:
+        return
+    yield from sorted(f"{package}.{info.name}" for info in pkgutil.iter_modules(folder.__path__))
+
+
+@cache
+def offered(group: str) -> Mapping[str, str]:
+    """{name: "module:attribute"} of what the rooms offer in a group. Two rooms never offer one name, which a test checks."""
+    return {name: where for offers in rooms().values() for name, where in offers.get(group, {}).items()}
+
+
+def object_at(where: str) -> object:
+    """Import what "module:attribute" stands for."""
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 class Registry:
-    """Classes, or objects of one class, by name: those of `built_in` and the entry points of `group`.
+    """Classes, or objects of one class, by name: those of the core, what rooms offer in `group`, and its entry points.
 
-    The values of `built_in` have the form "module:attribute". `internal` are classes of realmctl that users do not choose
+    The values of `core` have the form "module:attribute". `internal` are classes of realmctl that users do not choose
     by name. `what` describes the names in errors, such as `searcher`.
     """
 
     def __init__(
-        self, what: str, *, group: str, built_in: Mapping[str, str], internal: Mapping[str, str] | None = None
+        self, what: str, *, group: str, core: Mapping[str, str], internal: Mapping[str, str] | None = None
     ) -> None:
-        self.what, self.group, self.built_in, self.internal = what, group, built_in, internal or {}
+        self.what, self.group, self.core, self.internal = what, group, core, internal or {}
+
+    @property
+    def built_in(self) -> Mapping[str, str]:
+        """{name: "module:attribute"} of realmctl: its core and its rooms."""
+        return {**self.core, **offered(self.group)}
 
     def names(self) -> list[str]:
         """Every name, those of realmctl first. Nothing is imported."""
@@ -37,24 +77,20 @@ class Registry:
     def load(self, name: str, base: type[T]) -> type[T]:
         """The class with this name, a subclass of `base`. Raises: see `instance`."""
         offer = self._offer(name)
-        if offer:
-            found = load(offer)
-        else:
-            module, _, attribute = {**self.built_in, **self.internal}[name].partition(":")
-            found = getattr(importlib.import_module(module), attribute)
+        found = load(offer) if offer else object_at({**self.built_in, **self.internal}[name])
         if not (isinstance(found, type) and issubclass(found, base)):
             raise self._unfit(name, offer, "a subclass of", base)
         return found
 
     def instance(self, name: str, own: Mapping[str, T], kind: type[T]) -> T:
-        """The object with this name: one of `own`, which has those of realmctl, or what an entry point names.
+        """The object with this name: one of `own`, which has those of the core, or what a room or an entry point names.
 
         Raises:
             ConfigError: the name is unknown, or two packages offer it.
             ResourceError: the package that offers it cannot be imported, or offers something else.
         """
         offer = self._offer(name)
-        found = load(offer) if offer else own[name]
+        found = load(offer) if offer else own[name] if name in own else object_at(self.built_in[name])
         if not isinstance(found, kind):
             raise self._unfit(name, offer, "a", kind)
         return found

@@ -11,31 +11,19 @@ from typing import TYPE_CHECKING
 
 from realmctl.pipeline.discovery import own_stages
 
-if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares the list with the stages
-    from stages.build_datastore import BuildDatastore as BuildDatastore
+if TYPE_CHECKING:  # those of the core, for editors alone, which cannot discover; a test compares the list
     from stages.build_index import BuildIndex as BuildIndex
     from stages.chunk import Chunk as Chunk
-    from stages.collect import Collect as Collect
     from stages.condenser_init import CondenserInit as CondenserInit
-    from stages.dpr_finetune import DprFinetune as DprFinetune
     from stages.embed import Embed as Embed
     from stages.eval_cloze import EvalCloze as EvalCloze
     from stages.eval_em import EvalEm as EvalEm
-    from stages.eval_knn_lm import EvalKnnLm as EvalKnnLm
-    from stages.eval_run import EvalRun as EvalRun
     from stages.eval_utility import EvalUtility as EvalUtility
     from stages.finetune import Finetune as Finetune
-    from stages.generate_queries import GenerateQueries as GenerateQueries
     from stages.ict_init import IctInit as IctInit
-    from stages.lm_finetune import LmFinetune as LmFinetune
-    from stages.lm_init import LmInit as LmInit
-    from stages.mine_negatives import MineNegatives as MineNegatives
     from stages.mlm_init import MlmInit as MlmInit
     from stages.pretrain import Pretrain as Pretrain
-    from stages.rank import Rank as Rank
-    from stages.retromae_init import RetromaeInit as RetromaeInit
     from stages.revise import Revise as Revise
-    from stages.spider_init import SpiderInit as SpiderInit
     from stages.tag import Tag as Tag
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

@@ -23,8 +23,8 @@ def encoder() -> Path:
 
 
 def prepare(folder: Path, quick: bool) -> str:
-    from realmctl.convert.imports.encoder_retriever import EncoderSettings
-    from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+    from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+    from realmctl.imports.encoder_retriever import EncoderSettings
 
     rng, count = np.random.default_rng(0), 16 if quick else 64
     vocabulary = (encoder() / "vocab.txt").read_text(encoding="utf-8").split("\n")

@@ -50,9 +50,9 @@ def prepare(folder: Path, quick: bool) -> str:
 
 def ours(folder: Path) -> Work:
     """Read as `realmctl pretrain --reader-lm` does."""
-    from realmctl.models.lm.known import load_reader
-    from realmctl.models.lm.prompts import BlockPrompt
-    from realmctl.models.lm.reading import Passage, ReadingLimits
+    from realmctl.lab.language_models.models.known import load_reader
+    from realmctl.lab.language_models.models.prompts import BlockPrompt
+    from realmctl.lab.language_models.models.reading import Passage, ReadingLimits
     from realmctl.spans.query import HiddenText
 
     reader = load_reader(folder, BlockPrompt(), ReadingLimits(512, 64)).eval()

@@ -62,8 +62,8 @@ def prepare(folder: Path, quick: bool) -> str:
     """Make a workspace: blocks, the imported encoder and an exact index."""
     from realmctl import log, stages
     from realmctl.artifacts import open_artifact
-    from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
     from realmctl.corpus.corpus import Corpus
+    from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
 
     log.set_quiet(True)
     rng, (count, asked) = np.random.default_rng(0), (200, 128) if quick else (2000, 512)

@@ -56,20 +56,21 @@ def start(kind: str, folder: Path) -> tuple[Any, Any]:
 
     from realmctl.artifacts import open_artifact
     from realmctl.corpus.corpus import Corpus
+    from realmctl.lab.retromae.model import RetroMae
+    from realmctl.lab.retromae.objective import RetroMaeObjective
+    from realmctl.lab.retromae.settings import RetroMaeSettings
+    from realmctl.lab.spider.settings import SpiderSettings
     from realmctl.models.bert.files import scratch_config
     from realmctl.models.condenser import Condenser
     from realmctl.models.inputs import Collator
     from realmctl.models.retriever import Retriever
-    from realmctl.models.retromae import RetroMae
     from realmctl.models.towers.layout import InputLayout
     from realmctl.models.towers.sentence_tower import SentenceTower
     from realmctl.tokens.tokenizer import Tokenizer
     from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
     from realmctl.training.objectives.condenser import CondenserObjective
     from realmctl.training.objectives.in_batch import Example, InBatchContrast
-    from realmctl.training.objectives.retromae import RetroMaeObjective
-    from realmctl.training.settings.encoder import CondenserSettings, RetroMaeSettings
-    from realmctl.training.settings.retriever import SpiderSettings
+    from realmctl.training.settings.encoder import CondenserSettings
 
     blocks = open_artifact(folder / "blocks")
     size, rows = json.loads((folder / "size.json").read_text())

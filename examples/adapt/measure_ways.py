@@ -18,9 +18,9 @@ from typing import Any
 from ways import ARMS, SEARCHES, TRIALS, Bench, Domain, alone_in, cloze_recall, index_of
 
 from realmctl.artifacts import Artifact
-from realmctl.convert.imports.encoder_retriever import EncoderSettings
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import InputError
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.log import say
 from realmctl.models.precision import pick_device
 from realmctl.pipeline.discovery import own_stages

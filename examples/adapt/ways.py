@@ -17,8 +17,8 @@ from alone import alone_in
 from rivals import train_tsdae
 
 from realmctl.artifacts import Artifact
-from realmctl.convert.imports.encoder_retriever import EncoderSettings
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.pipeline.discovery import own_stages
 
 STEPS, BATCH = 50, 32

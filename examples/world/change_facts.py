@@ -17,13 +17,13 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from realmctl.demo.world.corpora import WorldDocument, encyclopedia
-from realmctl.demo.world.facts import Fact, World, draw_world, with_new_values
-from realmctl.demo.world.files import write_corpus, write_json_lines
-from realmctl.demo.world.names import make_inventory
-from realmctl.demo.world.prose import document_texts, question
-from realmctl.demo.world.settings import WorldSettings
-from realmctl.demo.world.splits import split_world
+from realmctl.extras.demo.world.corpora import WorldDocument, encyclopedia
+from realmctl.extras.demo.world.facts import Fact, World, draw_world, with_new_values
+from realmctl.extras.demo.world.files import write_corpus, write_json_lines
+from realmctl.extras.demo.world.names import make_inventory
+from realmctl.extras.demo.world.prose import document_texts, question
+from realmctl.extras.demo.world.settings import WorldSettings
+from realmctl.extras.demo.world.splits import split_world
 
 MOST_QUESTIONS = 500
 

@@ -10,9 +10,9 @@ import json
 from dataclasses import fields, replace
 from pathlib import Path
 
-from realmctl.demo.world.make_world import write_world
-from realmctl.demo.world.settings import SIZES, WorldSettings
 from realmctl.errors import ConfigError
+from realmctl.extras.demo.world.make_world import write_world
+from realmctl.extras.demo.world.settings import SIZES, WorldSettings
 
 
 def parse_arguments() -> tuple[Path, WorldSettings]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from realmctl.cli import available_stages, commands, order
+from realmctl.cli import available_stages, order
 from realmctl.cli.help import Command, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
@@ -17,6 +16,7 @@ from realmctl.errors import EXIT_CODES, ConfigError, RealmctlError
 from realmctl.execution import standard_streams
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline.discovery import own_stages
+from realmctl.registry import object_at
 from realmctl.version import __version__
 
 EPILOG = (
@@ -71,7 +71,7 @@ def build(only: str = "") -> typer.Typer:
     for name in wanted & unusable.keys():
         _add_unusable(app, name, unusable[name])
     for name in wanted & others.keys() - unusable.keys():
-        command = getattr(importlib.import_module(f"{commands.__name__}.{others[name]}"), others[name])
+        command: Any = object_at(others[name])
         text = description_of(command)
         run = _listed if only in HELP else with_exit_code(command)
         app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(run)

@@ -12,9 +12,10 @@ from realmctl import registry
 from realmctl.cli import commands
 from realmctl.errors import ConfigError, RealmctlError, ResourceError
 from realmctl.pipeline import Stage
-from realmctl.pipeline.discovery import discover, own_stages
+from realmctl.pipeline.discovery import GROUP, discover, own_stages
 
-GROUP = "realmctl.stages"
+COMMANDS = "realmctl.commands"
+"""The group in which rooms offer commands that are not stages."""
 
 
 def available_stages() -> dict[str, type[Stage]]:
@@ -67,6 +68,7 @@ def _stages_of(name: str, owner: str, found: object) -> dict[str, type[Stage]]:
 
 
 def other_commands() -> dict[str, str]:
-    """{command: module in `realmctl.cli.commands`}; a trailing underscore of a module avoids Python's keywords."""
-    modules = [info.name for info in pkgutil.iter_modules(commands.__path__)]
-    return {name.rstrip("_").replace("_", "-"): name for name in modules}
+    """{command: "module:function"} of the files in `realmctl.cli.commands` and of the rooms."""
+    core = [info.name for info in pkgutil.iter_modules(commands.__path__)]
+    ours = {name.replace("_", "-"): f"{commands.__name__}.{name}:{name}" for name in core}
+    return {**ours, **registry.offered(COMMANDS)}

@@ -16,7 +16,7 @@ DELIMITER_NAMES = {"auto": "", "tab": "\t", "\\t": "\t"}
 FORMAT_NAMES = Registry(
     "format",
     group="realmctl.formats",
-    built_in=dict.fromkeys(
+    core=dict.fromkeys(
         [
             "dump",
             "wikiextractor",

@@ -23,7 +23,7 @@ from typing import Literal
 from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import usable_cores
-from realmctl.execution.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
+from realmctl.extras.ray.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
 
 Executor = Literal["local", "ray"]
 

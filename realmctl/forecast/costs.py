@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from realmctl.extras.faiss.faiss_index import SAMPLED_ROWS
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.sizes import (
     STORED_BYTES_PER_WORDPIECE,
@@ -21,7 +22,6 @@ from realmctl.forecast.sizes import (
     VectorsSize,
     language_model_shape,
 )
-from realmctl.index.faiss import SAMPLED_ROWS
 from realmctl.index.index_type import IndexType
 from realmctl.index.names import INDEX_TYPES
 from realmctl.index.settings import IndexSettings

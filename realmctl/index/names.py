@@ -13,12 +13,7 @@ SHARDED = "hnsw-shards"
 INDEX_TYPES = Registry(
     "index type",
     group="realmctl.indexes",
-    built_in={
-        "hnsw": "realmctl.index.hnsw:HnswIndexType",
-        "exact": "realmctl.index.exact:ExactIndexType",
-        "int8": "realmctl.index.int8:Int8IndexType",
-        "faiss": "realmctl.index.faiss:FaissIndexType",
-    },
+    core={"hnsw": "realmctl.index.hnsw:HnswIndexType", "exact": "realmctl.index.exact:ExactIndexType"},
     internal={SHARDED: "realmctl.index.hnsw_shards:ShardedHnswType"},  # `--type hnsw --shards N`
 )
 

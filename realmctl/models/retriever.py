@@ -176,7 +176,7 @@ class Retriever(nn.Module):
 
         Args:
             scale: Scale S of the inner products; None leaves the gain at 1.
-            weight_DH, bias_D: Weights from `realmctl.models.pca.pca_projection`; None leaves the random ones.
+            weight_DH, bias_D: Weights from `realmctl.lab.closed_form.pca.pca_projection`; None leaves the random ones.
         """
         for tower in {self.query_tower, self.block_tower or self.query_tower}:
             assert isinstance(tower, Tower | SentenceTower)

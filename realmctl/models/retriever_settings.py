@@ -26,7 +26,7 @@ class ProjectionStart:
     """The initial projection, recorded in retriever.json for people. The weights themselves are in the tower.
 
     Args:
-        init: `random`, or `pca` (`realmctl.models.pca`).
+        init: `random`, or `pca` (`realmctl.lab.closed_form.pca`).
         scale: Scale S of the inner products (see `realmctl.models.retriever`); None when the gain started at 1.
     """
 

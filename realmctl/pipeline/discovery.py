@@ -9,14 +9,18 @@ from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from realmctl.errors import ConfigError
 from realmctl.pipeline.fields import roles
 from realmctl.pipeline.stage import Stage
+from realmctl.registry import object_at, offered
+
+GROUP = "realmctl.stages"
 
 
 def own_stages() -> dict[str, type[Stage]]:
-    """{command: stage} of the package `stages` that lies beside `realmctl`, in the order of the data flow.
+    """{command: stage} of the package `stages` that lies beside `realmctl`, and of the rooms, in the order of the data flow.
 
     `stages` is a common name, and Python prefers a package of that name in the working directory.
 
@@ -31,7 +35,8 @@ def own_stages() -> dict[str, type[Stage]]:
             f"the package `stages` is found at {theirs}, not at {ours}. Run realmctl from another folder, "
             "or with `python -P -m realmctl`."
         )
-    return in_order(discover(importlib.import_module("stages")))
+    of_rooms: dict[str, Any] = {name: object_at(where) for name, where in offered(GROUP).items()}
+    return in_order({**discover(importlib.import_module("stages")), **of_rooms})
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:

@@ -25,7 +25,7 @@ NO_RETRIEVAL = "none"
 SEARCHERS = Registry(
     "searcher",
     group="realmctl.searchers",
-    built_in={
+    core={
         "dense": "realmctl.retrieval.search.dense:DenseSearcher",
         "bm25": "realmctl.retrieval.search.bm25:BM25Searcher",
     },
@@ -34,10 +34,9 @@ SEARCHERS = Registry(
 ANSWERERS = Registry(
     "answerer",
     group="realmctl.answerers",
-    built_in={
+    core={
         "extractive": "realmctl.retrieval.answering.extractive:ExtractiveAnswerer",
         "closed-book": "realmctl.retrieval.answering.closed_book:ClosedBookAnswerer",
-        "generative": "realmctl.retrieval.answering.generative:GenerativeAnswerer",
     },
 )
 """The names in `qa-model.json`."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.series import meant_version
-from realmctl.convert.imports.encoder_retriever import EncoderSettings
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.chunking import in_its_language
 from realmctl.corpus.languages import check_language, plain_language
 from realmctl.corpus.reading import NO_PAGES
 from realmctl.corpus.settings import ChunkSettings
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import flag_of

@@ -26,6 +26,7 @@ from realmctl.artifacts.disk import require_free_disk
 from realmctl.errors import NotFiniteError, QualityError, RealmctlError, ResourceError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
+from realmctl.extras.trackers.tracking import check_tracker, tracker_of
 from realmctl.log import Progress, progress, say
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups
 from realmctl.models.precision import autocast, pick_device, seed_everything
@@ -34,7 +35,6 @@ from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sound
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.loss_watch import LossWatch
-from realmctl.training.monitoring.tracking import check_tracker, tracker_of
 from realmctl.training.monitoring.trial import Trial
 from realmctl.training.objective import Objective, Part, StepSums
 from realmctl.training.settings.base import TrainSettings

@@ -10,23 +10,23 @@ import pytest
 
 from docs.make_artifact_files import KINDS, PAGE, condition, page
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.shortcuts.beir import Measured, make_table
-from stages.build_datastore import BuildDatastore
-from stages.collect import Collect
+from realmctl.extras.ir.beir_shortcut import Measured, make_table
+from realmctl.extras.ir.collect import Collect
+from realmctl.extras.ir.eval_run import EvalRun
+from realmctl.extras.ir.rank import Rank
+from realmctl.lab.dpr.mine_negatives import MineNegatives
+from realmctl.lab.knn_lm.build_datastore import BuildDatastore
+from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
+from realmctl.lab.language_models.generate_queries import GenerateQueries
+from realmctl.lab.language_models.lm_finetune import LmFinetune
+from realmctl.lab.language_models.lm_init import LmInit
 from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
-from stages.eval_knn_lm import EvalKnnLm
-from stages.eval_run import EvalRun
 from stages.eval_utility import EvalUtility
-from stages.generate_queries import GenerateQueries
 from stages.ict_init import IctInit
-from stages.lm_finetune import LmFinetune
-from stages.lm_init import LmInit
-from stages.mine_negatives import MineNegatives
-from stages.rank import Rank
-from tests.convert.realm_case import PROJECTION
-from tests.convert.realm_checkpoints import RECORDS, imported, open_qa
+from tests.extras.hub.realm_case import PROJECTION
+from tests.extras.hub.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
 from tests.fixtures.collections import hub_folder
 from tests.fixtures.language_models import make_babbler, make_t5

@@ -6,7 +6,7 @@ import re
 
 from docs.make_families import EXCEPT, HEAD, PAGE, TABLE
 from realmctl.models.families.known import FAMILIES
-from tests.stages import test_families
+from tests.extras.families import test_whole_chain as test_families
 
 
 def test_the_table_of_families():

@@ -165,7 +165,7 @@ def write_lines(path: str, records: list[dict[str, Any]]) -> None:
 def run_page(page: Path, realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Run the commands of a page that end by themselves, at toy scale. Returns them."""
     commands = [command for command in commands_of(page) if command.startswith("realmctl ")]
-    elsewhere = ("realmctl serve", "realmctl demo")  # tests/serve and the test of the wheel run them
+    elsewhere = ("realmctl serve", "realmctl demo")  # tests/extras/serve and the test of the wheel run them
     commands = [command for command in commands if not command.startswith(elsewhere)]
     for command in commands:
         run(at_toy_scale(command), realmctl, monkeypatch)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import InputError
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "adapt"
 sys.path.append(str(EXAMPLES))

@@ -19,17 +19,17 @@ import torch
 
 from realmctl.artifacts import open_artifact, verify
 from realmctl.artifacts.disk import QUARANTINE
-from realmctl.convert.exports.forms import export_form
-from realmctl.convert.exports.hub_export import export
-from realmctl.convert.imports.encoder_retriever import EncoderSettings
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import RealmctlError, ResourceError, as_realmctl_error
+from realmctl.extras.hub.exports.forms import export_form
+from realmctl.extras.hub.exports.hub_export import export
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.log import set_quiet
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.revise import Revise
-from tests.convert.imports import encoder_folders
+from tests.extras.hub.imports import encoder_folders
 from tests.faults.children import ended, forked
 from tests.fixtures.chain import Chain, finetune, make_chain
 from tests.fixtures.small_stages import Plain

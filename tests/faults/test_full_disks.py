@@ -14,7 +14,7 @@ import pytest
 
 from realmctl.artifacts import version_numbers
 from realmctl.cli.available_stages import available_stages
-from realmctl.convert.exports.hub_export import export
+from realmctl.extras.hub.exports.hub_export import export
 from realmctl.pipeline import Stage
 from stages.embed import Embed
 from tests.faults.children import as_root, ended, exit_code, forked

@@ -19,8 +19,8 @@ from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.gc import collect
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import as_realmctl_error
+from realmctl.extras.serve.versions import Versions
 from realmctl.index.index_type import open_index
-from realmctl.serve.versions import Versions
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.convert.exports.new_path import new_path
+from realmctl.extras.hub.exports.new_path import new_path
 from tests.faults.children import ended, forked
 from tests.fixtures.small_stages import Plain
 

@@ -23,9 +23,9 @@ from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.gc import collect
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import LockedError
+from realmctl.extras.serve import versions as serving
+from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.pipeline import making
-from realmctl.serve import versions as serving
-from realmctl.serve.versions import ServedVersion, Versions
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed

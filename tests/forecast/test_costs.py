@@ -22,8 +22,8 @@ from realmctl.forecast.sizes import (
 )
 from realmctl.index.build import build
 from realmctl.index.settings import IndexSettings
-from realmctl.models.lm.files import load_language_model
-from realmctl.models.lm.writing import PromptWriter
+from realmctl.lab.language_models.models.files import load_language_model
+from realmctl.lab.language_models.models.writing import PromptWriter
 from realmctl.pipeline.discovery import own_stages
 from tests.fixtures.language_models import make_babbler, make_gpt2
 

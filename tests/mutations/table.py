@@ -629,7 +629,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/spider.py",
+        "realmctl/lab/spider/objective.py",
         (
             OBJECTIVES + "test_spider.py::test_each_window_of_the_public_code_is_as_likely",
             OBJECTIVES + "test_spider.py::test_the_block_of_the_query_is_drawn_among_blocks_and_not_among_places",
@@ -672,8 +672,8 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/data/recurring_spans.py",
-        ("tests/training/data/test_recurring_spans.py",),
+        "realmctl/lab/spider/recurring_spans.py",
+        ("tests/lab/spider/test_recurring_spans.py",),
         (
             M(
                 "loop",
@@ -755,7 +755,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/retromae.py",
+        "realmctl/lab/retromae/objective.py",
         (OBJECTIVES + "test_retromae.py",),
         (
             M(
@@ -1045,8 +1045,8 @@ PLACES = [
         (M("row", "another tenth of the questions is dev", "% 100_000 % 10 == 0", "% 100_000 % 10 == 9"),),
     ),
     Place(
-        "realmctl/questions/ranking/measures.py",
-        ("tests/questions/ranking/test_measures.py",),
+        "realmctl/extras/ir/ranking/measures.py",
+        ("tests/extras/ir/ranking/test_measures.py",),
         (
             M(
                 "formula",

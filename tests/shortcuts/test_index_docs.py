@@ -17,7 +17,7 @@ from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.shortcuts import shipped
-from tests.convert.imports.encoder_folders import folder_for
+from tests.extras.hub.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain
 from tests.fixtures.small_stages import Plain
 

@@ -11,8 +11,8 @@ from transformers import AutoModel
 
 from realmctl.artifacts import verify
 from realmctl.artifacts.description import describe_encoder
-from realmctl.convert.exports.hub_export import export
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.extras.hub.exports.hub_export import export
 from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit

@@ -85,8 +85,8 @@ def ask(
     With --reader-lm a language model answers as it is, without fine-tuning. With --without, the question is answered again without some blocks, and the probability of the former answer is printed
     before and after.
     """
+    from realmctl.lab.language_models.reading_model import ReadingOptions
     from realmctl.retrieval.answering.asking import ask, ask_language_model
-    from realmctl.retrieval.answering.reading_model import ReadingOptions
 
     if reader_lm is not None:
         if flag := next(

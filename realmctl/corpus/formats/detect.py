@@ -19,10 +19,11 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
 from realmctl.corpus.document import Found
-from realmctl.corpus.formats import by_pandoc, kilt, mail, pages, passages, pdf, records, wikipedia
+from realmctl.corpus.formats import kilt, passages, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
+from realmctl.extras.documents import by_pandoc, mail, pages, pdf
 from realmctl.inputs import streams
 from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from realmctl.demo.world.make_world import write_world
-from realmctl.demo.world.settings import SIZES
+from realmctl.extras.demo.world.make_world import write_world
+from realmctl.extras.demo.world.settings import SIZES
 from realmctl.pipeline import Stage, roles
 from realmctl.pipeline.fields import heeded
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep

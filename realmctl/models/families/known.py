@@ -13,18 +13,10 @@ from transformers import PreTrainedModel
 from realmctl.models.families.family import Family
 from realmctl.registry import Registry
 
-FOLDER = "realmctl.models.families."
 FAMILIES = Registry(
     "family of encoders",
     group="realmctl.families",
-    built_in={
-        "bert": FOLDER + "bert:Bert",
-        "roberta": FOLDER + "roberta:Roberta",
-        "xlm-roberta": FOLDER + "roberta:XlmRoberta",
-        "camembert": FOLDER + "roberta:Camembert",
-        "mpnet": FOLDER + "mpnet:Mpnet",
-        "modernbert": FOLDER + "modernbert:ModernBert",
-    },
+    core={"bert": "realmctl.models.families.bert:Bert"},
 )
 WHY_NOT = {
     "deberta": "its attention is disentangled from the positions",

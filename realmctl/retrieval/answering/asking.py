@@ -18,6 +18,7 @@ from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
 from realmctl.log import warn
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import Collator
@@ -27,7 +28,6 @@ from realmctl.pipeline.sources import localise
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, answer_record, answers_text
-from realmctl.retrieval.answering.reading_model import ReadingModel, ReadingOptions
 from realmctl.retrieval.search.opening import load_search
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.spans.query import hide_answer

@@ -18,15 +18,15 @@ from typing import TextIO
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
+from realmctl.extras.ir.ranking.judged import judged_questions
+from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
 from realmctl.log import progress, warn
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question, read_questions
-from realmctl.questions.ranking.judged import judged_questions
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scorers import Scorer
 from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, Answering, QaModel
-from realmctl.retrieval.answering.reading_model import ReadingModel, ReadingOptions
 from realmctl.retrieval.answering.score_files import (
     EVIDENCE,
     PREDICTIONS,

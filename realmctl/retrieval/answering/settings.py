@@ -7,8 +7,8 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.deviations import EvalDeviation, explained
+from realmctl.extras.ir.ranking.beir import is_beir
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
-from realmctl.questions.ranking.beir import is_beir
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
 

@@ -20,7 +20,7 @@ from realmctl.artifacts.arrays import evenly_spaced, open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, NotFiniteError
 from realmctl.execution.batches import batched, slices
-from realmctl.execution.ray_workers import map_on_ray
+from realmctl.extras.ray.ray_workers import map_on_ray
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import progress, warn
 from realmctl.models.inputs import Collator

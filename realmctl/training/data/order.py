@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.deviations import PretrainDeviation
+from realmctl.lab.language_models.passages import Passages
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.data.passages import Passages
 
 SHARDS, SHARDS_OF_A_ROUND = 5000, 4
 """Files that a corpus is cut into, a number of ours, and files of a round, the official code's number."""

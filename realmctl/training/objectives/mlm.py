@@ -22,6 +22,7 @@ from realmctl.artifacts.description import ENCODER, EncoderDescription, describe
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
+from realmctl.lab.closed_form.closed_form import start_with_ridge_head
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.encoder import states_at_places
 from realmctl.models.families.known import mlm_logits
@@ -38,7 +39,6 @@ from realmctl.training.data.reading_practice import PARTNERS, Curriculum, Readin
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings.encoder import MlmSettings
-from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import SCRATCH, Head, starting_bert
 
 

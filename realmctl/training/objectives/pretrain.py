@@ -33,8 +33,12 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.execution.batches import slices
+from realmctl.extras.trackers.tracking import add_later
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.lab.ict_beside.beside import Beside
+from realmctl.lab.language_models.passages import Passages
+from realmctl.lab.language_models.pretrain_reader import LanguageModelReader
 from realmctl.models.evaluating import evaluating
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import distillation, retrieval_utility, scaled, sequence_marginal, token_marginal
@@ -52,7 +56,6 @@ from realmctl.training.budget import within_minutes
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
 from realmctl.training.data.own_blocks import OwnBlocks
-from realmctl.training.data.passages import Passages
 from realmctl.training.evaluation.on_cloze import ClozeQueries, train_on_cloze
 from realmctl.training.index_shards import open_own_shard
 from realmctl.training.loop import trained_weights
@@ -61,11 +64,8 @@ from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, Candid
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training.monitoring.tracking import add_later
 from realmctl.training.objective import Objective, Sums
-from realmctl.training.objectives.beside import Beside
 from realmctl.training.objectives.ict import InverseClozeObjective
-from realmctl.training.readers.language_model import LanguageModelReader
 from realmctl.training.readers.masked import MaskedReader
 from realmctl.training.readers.reader import PretrainReader
 from realmctl.training.refresh.index_in_use import IndexInUse, publish_retriever_and_index, refreshed_index

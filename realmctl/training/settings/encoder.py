@@ -134,32 +134,3 @@ class CondenserSettings(WarmEncoderSettings):
         default=0,
         at_least=0,
     )
-
-
-class RetroMaeSettings(WarmEncoderSettings):
-    """RetroMAE, or DupMAE with `bag_of_words`."""
-
-    retriever: Artifact | None = reads(
-        "retriever",
-        help="Retriever to start from, instead of --encoder, such as an imported one: what it pools is decoded, so it keeps its "
-        "pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
-        explicit_only=True,
-        default=None,
-    )
-    batch_size: int = setting("Blocks per step.", default=128, at_least=1)
-    mask_rate: float = setting(
-        "Share of the wordpieces that are masked for the encoder. Words are masked whole.",
-        default=0.3,
-        above=0,
-        below=1,
-    )
-    decoder_mask_rate: float = setting(
-        "Share of the wordpieces that a position of the decoder may not read.", default=0.5, above=0, below=1
-    )
-    bag_of_words: float = setting(
-        "Weight of DupMAE's loss: the wordpieces of the text, without order, predicted from the states behind [CLS]. The public code "
-        "has 0.1. 0 is RetroMAE.",
-        default=0.0,
-        at_least=0,
-        at_most=1e3,
-    )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import Pooling, describe_encoder
-from realmctl.deviations import IctDeviation, SpiderDeviation, explained
+from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer
+from realmctl.pipeline import help_texts, runtime, setting
+from realmctl.training.settings.base import LARGEST_BATCH
 from realmctl.training.settings.cloze import ClozeSettings
-from realmctl.training.settings.start import GroupBy, WarmStartSettings
+from realmctl.training.settings.start import WarmStartSettings
 
 
 class ContrastSettings(ClozeSettings):
@@ -178,44 +176,3 @@ class IctSettings(RetrieverSettings):
         used_with="pairs=sentences",
     )
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())
-
-
-class SpiderSettings(RetrieverSettings):
-    """Recurring span retrieval."""
-
-    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document")
-    steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)
-    batch_size: int = setting(
-        "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
-        default=1024,
-        at_least=2,
-        at_most=LARGEST_BATCH,
-    )
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
-    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
-    window: int = setting("Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511)
-    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation), default=())
-
-
-class DprSettings(ContrastSettings):
-    """Contrast on questions with labelled passages."""
-
-    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True, default=None)
-    passages: Path = source(
-        "Questions with labelled passages: DPR's JSON; JSON lines or Parquet of Tevatron, FlagEmbedding or sentence-transformers; a BEIR folder; or queries with --qrels."
-    )
-    qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
-    corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
-    blocks: Artifact | None = reads(
-        "blocks", help="Blocks that --cloze-recall measures on.", explicit_only=True, default=None
-    )
-    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
-    steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
-    batch_size: int = setting(
-        "Questions per step; the passages of the others are negatives too.",
-        default=128,
-        at_least=2,
-        at_most=LARGEST_BATCH,
-    )
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")

@@ -11,6 +11,7 @@ from realmctl.artifacts.description import ENCODER, EncoderDescription, write_de
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.execution import processes
+from realmctl.lab.closed_form.closed_form import start_with_ridge_head
 from realmctl.log import say
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.families.known import family_of
@@ -18,7 +19,6 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.settings.encoder import WarmEncoderSettings
-from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import starting_bert
 from realmctl.training.starts.retriever import whole_retriever
 

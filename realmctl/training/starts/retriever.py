@@ -5,12 +5,12 @@ from __future__ import annotations
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
+from realmctl.lab.closed_form.closed_form import start_with_pca
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.settings.retriever import RetrieverSettings
-from realmctl.training.starts.closed_form import start_with_pca
 from realmctl.training.starts.encoder import starting_bert
 
 

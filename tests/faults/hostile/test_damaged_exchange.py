@@ -16,16 +16,16 @@ import pytest
 import torch
 
 from realmctl.artifacts import Artifact, open_artifact, verify
-from realmctl.convert.exports.forms import FORMS, export_form
-from realmctl.convert.exports.hub_export import export
-from realmctl.convert.imports.encoder_retriever import EncoderSettings
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+from realmctl.extras.hub.exports.forms import FORMS, export_form
+from realmctl.extras.hub.exports.hub_export import export
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+from realmctl.extras.ir.rank import Rank
+from realmctl.imports.encoder_retriever import EncoderSettings
+from realmctl.lab.dpr.mine_negatives import MineNegatives
 from stages.embed import Embed
 from stages.eval_em import EvalEm
-from stages.mine_negatives import MineNegatives
-from stages.rank import Rank
-from tests.convert import realm_checkpoints as published
-from tests.convert.imports import encoder_folders as encoders
+from tests.extras.hub import realm_checkpoints as published
+from tests.extras.hub.imports import encoder_folders as encoders
 from tests.faults.children import exit_code
 from tests.faults.counting import count, counting
 from tests.fixtures.chain import Chain

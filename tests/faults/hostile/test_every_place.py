@@ -20,7 +20,10 @@ import pytest
 from typer.models import ArgumentInfo
 
 from realmctl.cli.available_stages import available_stages
-from realmctl.cli.commands import ask, export, fill_mask, gc, import_, ls, plan, report, run, score, show, split, verify
+from realmctl.cli.commands import ask, fill_mask, gc, ls, plan, run, score, show, split, verify
+from realmctl.extras.hub import export_command as export
+from realmctl.extras.hub import import_command as import_
+from realmctl.extras.report import command as report
 from realmctl.pipeline import flag_of, hints, roles
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.limited import outcome

@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from realmctl.corpus.blocks import Block
-from realmctl.retrieval.answering import reading_model
-from realmctl.retrieval.answering.reading_model import ReadingModel, ReadingOptions
+from realmctl.lab.language_models import reading_model
+from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
 from realmctl.retrieval.search.opening import load_search
 from realmctl.retrieval.search.searcher import Hit
 from stages.eval_em import EvalEm

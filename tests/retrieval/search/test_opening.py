@@ -13,8 +13,8 @@ import realmctl
 from realmctl import load_search
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.questions.ranking.trec import read_run
-from stages.rank import Rank
+from realmctl.extras.ir.rank import Rank
+from realmctl.extras.ir.ranking.trec import read_run
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, documents, make_index
 from tests.fixtures.retriever import make_retriever

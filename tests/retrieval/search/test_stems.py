@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.extras.ir.rank import Rank
 from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher
 from realmctl.retrieval.search.stems import Stems, check_stemmer, stemmer_of
 from realmctl.tokens.recipes import TokenizerRecipe
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.training import train
 from stages.eval_em import EvalEm
-from stages.rank import Rank
 from tests.fixtures import families
 from tests.fixtures.blocks import make_blocks
 

@@ -12,6 +12,7 @@ import torch
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError
+from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.methods import reciprocal_rank_fusion
@@ -22,7 +23,6 @@ from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recal
 from realmctl.training.objectives.ict import InverseClozeObjective
 from realmctl.training.settings.retriever import IctSettings
 from stages.condenser_init import CondenserInit
-from stages.dpr_finetune import DprFinetune
 from stages.eval_cloze import EvalCloze
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks

@@ -10,12 +10,13 @@ import torch
 
 from realmctl.artifacts import tokenizer_folder
 from realmctl.corpus.corpus import Corpus
+from realmctl.lab.dpr.objective import Labelled, LabelledObjective
+from realmctl.lab.dpr.settings import DprSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.ict import CroppingObjective, InverseClozeObjective
-from realmctl.training.objectives.labelled import Labelled, LabelledObjective
-from realmctl.training.settings.retriever import DprSettings, IctSettings
+from realmctl.training.settings.retriever import IctSettings
 
 
 def objective_of(chain, task=InverseClozeObjective, **more):

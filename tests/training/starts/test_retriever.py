@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from realmctl.artifacts import Artifact
-from realmctl.convert.imports.encoder_retriever import EncoderSettings
-from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+from realmctl.imports.encoder_retriever import EncoderSettings
+from realmctl.lab.spider.spider_init import SpiderInit
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.objectives.condenser import CondenserObjective, _examples, _start
 from stages.condenser_init import CondenserInit
 from stages.embed import Embed
 from stages.ict_init import IctInit
-from stages.spider_init import SpiderInit
-from tests.convert.imports import encoder_folders
+from tests.extras.hub.imports import encoder_folders
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, metrics_of
 from tests.fixtures.recurring import documents_that_share_a_span

@@ -1,0 +1,1 @@
+"""What is optional for a user: one folder for each extra. The core imports none of it, and no extra imports another."""

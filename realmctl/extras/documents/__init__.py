@@ -1,0 +1,3 @@
+"""Documents with markup or a layout as text: HTML, Markdown, PDF, mail, and what pandoc reads."""
+
+OFFERS: dict[str, dict[str, str]] = {}

@@ -1,0 +1,120 @@
+"""Read office documents, e-books, notebooks and other markup as pages of HTML, which pandoc writes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.document import Document, Found
+from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
+from realmctl.errors import InputError, ResourceError, require_package
+from realmctl.extras.documents import apart, sphinx
+from realmctl.extras.documents.pages import document_of_html
+from realmctl.inputs import streams
+
+MAX_OFFICE_BYTES = 2**28
+HEAP_EXHAUSTED, UNKNOWN_FORMAT = 251, 21
+"""Exit codes of pandoc."""
+READ: dict[str, str] = {
+    "docx": "Word document",
+    "pptx": "PowerPoint slides",
+    "odt": "OpenDocument text",
+    "epub": "EPUB book",
+    "rtf": "RTF document",
+    "ipynb": "Jupyter notebook",
+    "jats": "JATS article",
+    "docbook": "DocBook",
+    "rst": "reStructuredText",
+    "asciidoc": "AsciiDoc",
+    "org": "Org",
+    "latex": "LaTeX",
+    "typst": "Typst",
+    "man": "man page",
+    "mdoc": "man page of BSD",
+    "pod": "Perl documentation",
+    "mediawiki": "MediaWiki page",
+    "textile": "Textile",
+    "fb2": "FictionBook",
+}
+"""Formats by the names that pandoc and `--format` have for them."""
+EXTRA = "pip install 'realmctl[pandoc]'"
+ZIPPED = frozenset({"docx", "pptx", "odt", "epub"})
+MARKUP_ENDINGS = {
+    ".ipynb": "ipynb",
+    ".rst": "rst",
+    ".adoc": "asciidoc",
+    ".asciidoc": "asciidoc",
+    ".org": "org",
+    ".tex": "latex",
+    ".dbk": "docbook",
+    ".typ": "typst",
+    ".pod": "pod",
+    ".mediawiki": "mediawiki",
+    ".wiki": "mediawiki",
+    ".textile": "textile",
+    ".fb2": "fb2",
+}
+"""Texts that are told by their endings."""
+
+MAN_PAGES = frozenset({"man", "mdoc"})
+NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
+LONGEST_NAME = 200
+"""Longest line of names and purpose that is a title. Some man pages name dozens of functions."""
+
+
+def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
+    """Yield a file of this format as one document, titled by its metadata, or by its first heading, or by its file; a man page by its name and purpose.
+
+    Raises:
+        InputError: The file is damaged or too large.
+        ResourceError: pandoc or the extra `html` is not installed, or this pandoc is too old for the format.
+    """
+    what = f"{file.path} is read as {READ[name]}, which"
+    require_package("selectolax", "html", what)
+    program = _pandoc()
+    if program is None:
+        raise ResourceError(
+            f"{what} needs the program pandoc, which is not installed. Install the extra that contains it: {EXTRA}."
+        )
+    template = Path(__file__).with_name("pandoc.html")
+    command = [program, "--sandbox", f"--from={name}", "--to=html", f"--template={template}", "--wrap=none"]
+    memory = f"-M{apart.MAX_PARSE_MEMORY // 2**20}m"
+    parsed = apart.parse([*command, "+RTS", memory, "-RTS"], streams.whole_bytes(file.path, MAX_OFFICE_BYTES))
+    if parsed.code == UNKNOWN_FORMAT:
+        raise ResourceError(
+            f"{what} needs a newer pandoc than {program}. Install the extra that contains one: {EXTRA}."
+        )
+    why = parsed.stopped
+    if parsed.code == HEAP_EXHAUSTED:
+        why = f"it takes more than {apart.MAX_PARSE_MEMORY // 2**30} GiB of memory"
+    elif parsed.code and not why:
+        why = f"pandoc says: {' '.join(parsed.errors.split())[:200]}"
+    elif len(parsed.output) > MAX_TEXT_FILE:
+        why = f"its text has more than {MAX_TEXT_FILE // 2**20} MiB"
+    if why:
+        raise InputError(f"{file.path} cannot be read as {READ[name]}, because {why}. Save it anew, or leave it out.")
+    html = parsed.output.decode(errors="replace")
+    found = document_of_html(file, sphinx.as_shown(html) if name == "rst" else html, "")
+    yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
+
+
+def _named(page: Document) -> Document:
+    """A man page titled by what its first section says, `ls - list directory contents`, instead of by `LS`."""
+    heading, _, rest = page.text.partition("\n")
+    line = rest.partition("\n")[0]
+    is_told = len(heading) in page.headings and len(line) <= LONGEST_NAME and NAME_OF_MAN_PAGE.match(line)
+    return replace(page, title=line) if is_told else page
+
+
+@cache
+def _pandoc() -> str | None:
+    """The pandoc of the extra, or that of the system."""
+    found = find_spec("pypandoc")
+    own = Path(found.origin).with_name("files") / "pandoc" if found is not None and found.origin else None
+    return str(own) if own is not None and own.exists() else shutil.which("pandoc")

@@ -1,0 +1,87 @@
+"""Read PDF files by pdfium, of the extra `pdf`: a paragraph, a heading or a list item is a line."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+
+from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.document import Document, Found
+from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
+from realmctl.errors import InputError, require_package
+from realmctl.extras.documents import apart
+from realmctl.extras.documents.page_layout import Line, Page, body_size, paragraphs, title_of
+from realmctl.inputs import streams
+
+MAX_PDF_BYTES = 2**28
+MAX_PDF_PAGES = 20_000
+MAX_PDF_LINES = 2**21
+UNKNOWN_SHARE = 0.05
+"""Share of characters that a font does not name; with more the text is not worth reading. Fewer become spaces."""
+NO_TITLE = re.compile(
+    r"untitled.*|microsoft (?:word|powerpoint)\b.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|pdf|rtf|pptx?|xlsx?|html?)",
+    re.IGNORECASE,
+)
+"""Titles that programs write."""
+
+
+def read_pdf(file: CorpusFile) -> Iterator[Found]:
+    """Yield a PDF as one document, titled by its metadata, or by the largest line of its first page, or by its file.
+
+    Raises:
+        InputError: The file is damaged or too large, needs a password, or has no text.
+        ResourceError: pypdfium2 is not installed.
+    """
+    require_package("pypdfium2", "pdf", f"{file.path} is a PDF, and reading it")
+    named, pages = _pages(file)
+    found = list(paragraphs(pages))
+    if not found:
+        raise _unreadable(
+            file, "it has no text, so its pages may be pictures. Make their text by OCR, for instance with ocrmypdf"
+        )
+    title = named or title_of(pages[0], body_size(pages)) or file.stem.replace("_", " ")
+    if len(found) > 1 and found[0].text == title:
+        del found[0]
+    ends = [end - 1 for end in accumulate(len(each.text) + 1 for each in found)]
+    yield Document(
+        file.name,
+        title,
+        "\n".join(each.text for each in found),
+        has_lines=True,
+        headings=frozenset(end for end, each in zip(ends, found, strict=True) if each.is_heading),
+        where=str(file.path),
+    )
+
+
+def _pages(file: CorpusFile) -> tuple[str, list[Page]]:
+    """The title of a PDF's metadata, empty where it has none that says something, and its pages. Another process reads them."""
+    data, limits = streams.whole_bytes(file.path, MAX_PDF_BYTES), (MAX_PDF_PAGES, MAX_TEXT_FILE, MAX_PDF_LINES)
+    program: list[str | Path] = [sys.executable, "-P", Path(__file__).with_name("pdf_lines.py"), *map(str, limits)]
+    parsed = apart.parse(program, data, apart.MAX_PARSE_MEMORY + 2 * len(data))
+    if parsed.stopped:
+        raise _unreadable(file, f"{parsed.stopped}. Split it")
+    if parsed.code:
+        raise _unreadable(
+            file, f"it takes more than {apart.MAX_PARSE_MEMORY // 2**30} GiB of memory, or is damaged. Save it anew"
+        )
+    first, *pages = map(json.loads, parsed.output.splitlines())
+    for said in (first, *pages[-1:]):
+        if "error" in said:
+            raise _unreadable(file, f"{said['error']}. Save it anew")
+    characters = sum(len(line["text"]) for page in pages for line in page["lines"])
+    if (unknown := sum(page["unknown"] for page in pages)) > UNKNOWN_SHARE * (characters + unknown):
+        raise _unreadable(
+            file,
+            f"its fonts do not say which characters {unknown:,} of its glyphs show. Make its text by OCR, for instance with ocrmypdf",
+        )
+    title = " ".join(first["title"].split())
+    found = [Page([Line(**line) for line in page["lines"]], page["height"]) for page in pages]
+    return "" if NO_TITLE.fullmatch(title) else title, found
+
+
+def _unreadable(file: CorpusFile, why: str) -> InputError:
+    return InputError(f"{file.path}: this PDF cannot be read, because {why}, or leave the file out.")

@@ -1,0 +1,11 @@
+"""Encoders that are no BERT, but have its shape: RoBERTa, MPNet, ModernBERT."""
+
+OFFERS: dict[str, dict[str, str]] = {
+    "realmctl.families": {
+        "roberta": "realmctl.extras.families.roberta:Roberta",
+        "xlm-roberta": "realmctl.extras.families.roberta:XlmRoberta",
+        "camembert": "realmctl.extras.families.roberta:Camembert",
+        "mpnet": "realmctl.extras.families.mpnet:Mpnet",
+        "modernbert": "realmctl.extras.families.modernbert:ModernBert",
+    },
+}

@@ -1,0 +1,1 @@
+"""Checkpoints of REALM into artifacts."""

@@ -1,0 +1,12 @@
+"""Rankings of test collections: queries, judgements, runs and measures."""
+
+OFFERS: dict[str, dict[str, str]] = {
+    "realmctl.stages": {
+        "rank": "realmctl.extras.ir.rank:Rank",
+        "eval-run": "realmctl.extras.ir.eval_run:EvalRun",
+        "collect": "realmctl.extras.ir.collect:Collect",
+    },
+    "realmctl.commands": {
+        "eval-beir": "realmctl.extras.ir.eval_beir_command:eval_beir",
+    },
+}

@@ -1,0 +1,30 @@
+"""`realmctl rank`: rank blocks or documents for queries, and write the ranking as a TREC run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from realmctl.artifacts import Writer
+from realmctl.pipeline import Stage
+from realmctl.retrieval.search.settings import RankSettings
+
+
+class Rank(RankSettings, Stage):
+    """Rank the blocks for each query, and write the ranking as a TREC run.
+
+    The retriever and the index may be those of a model or a qa-model. BM25 needs neither. hybrid fuses
+    dense retrieval and BM25. eval-run measures the ranking.
+    """
+
+    makes = "ranking"
+    headline = ("queries", "hits", "without_hits")
+
+    def check(self) -> None:
+        from realmctl.extras.ir.rank_queries import check_ranking
+
+        check_ranking(self)
+
+    def run(self, out: Writer) -> Mapping[str, int]:
+        from realmctl.extras.ir.rank_queries import write_ranking
+
+        return write_ranking(self, out)

@@ -1,0 +1,121 @@
+"""Rank blocks, or documents, for the queries of a file. A document's place is that of its best block."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import Writer
+from realmctl.artifacts.description import RANKING, RankingDescription, write_description
+from realmctl.errors import ConfigError
+from realmctl.execution.batches import batched
+from realmctl.extras.ir.ranking.judged import judged_alone
+from realmctl.extras.ir.ranking.queries import read_queries
+from realmctl.extras.ir.ranking.trec import run_lines
+from realmctl.index.protocol import RowIds, Scores
+from realmctl.log import progress, say
+from realmctl.questions.questions import Question
+from realmctl.retrieval.names import HYBRID, check_options
+from realmctl.retrieval.search.methods import RRF_K, searchers_of, start_method
+from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
+from realmctl.retrieval.search.settings import RankSettings
+
+QUERIES_AT_ONCE = 512
+"""Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""
+
+
+@dataclass(frozen=True)
+class RankedQuery:
+    """A query with the ids of its blocks or documents, best first, and their scores, float32 [n], which do not rise."""
+
+    query: Question
+    names: list[str]
+    scores: NDArray[np.float32]
+
+
+def check_ranking(settings: RankSettings) -> None:
+    """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
+    check_options(settings.method, settings.bm25_stemmer, settings.bm25_tokens, settings.bm25_weight, settings.fusion)
+    if settings.rrf_k != RRF_K and (settings.method != HYBRID or settings.fusion != "ranks"):
+        raise ConfigError(f"--rrf-k {settings.rrf_k:g} is for --method hybrid --fusion ranks. Leave it out.")
+    if settings.depth_of_search < settings.top:
+        raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
+    for searcher in searchers_of(settings.method):
+        searcher.check(_inputs(settings))
+
+
+def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
+    """Rank for the queries in a file, and write run.trec, queries.jsonl and ranking.json.
+
+    Returns the numbers of queries, of hits, and of queries without hits.
+    """
+    depth, index = settings.depth_of_search, settings.index
+    if index is not None and (measured := index.metrics.get("recall_k", depth)) < depth:
+        say(
+            f"rank: the recall of {index.path} was measured for {measured} neighbours, and {depth} are searched. "
+            f"Build it with --recall-k {depth} to know what it misses."
+        )
+    searcher = start_method(
+        settings.method, _inputs(settings), settings.rrf_k, bm25_weight=settings.bm25_weight, fusion=settings.fusion
+    )
+    count = sum(1 for _ in _asked(settings))  # reads the whole file before any search
+    counts = {"queries": count, "hits": 0, "without_hits": 0}
+    with (
+        out.file("run.trec").open("w", encoding="utf-8") as run,
+        out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
+        progress(count, "searching", "queries") as bar,
+    ):
+        for ranked in ranked_queries(searcher, _asked(settings), settings, bar.advance):
+            run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, f"realmctl-{settings.method}"))
+            record = {"id": ranked.query.id, "text": ranked.query.question}
+            asked.write(json.dumps(record, ensure_ascii=False) + "\n")
+            counts["hits"] += len(ranked.names)
+            counts["without_hits"] += not ranked.names
+    write_description(out.file(RANKING), RankingDescription(unit=settings.unit))
+    return counts
+
+
+def _asked(settings: RankSettings) -> Iterator[Question]:
+    if settings.qrels is None:
+        return read_queries(settings.queries)
+    return judged_alone(settings.queries, settings.qrels)
+
+
+def ranked_queries(
+    searcher: BlockSearch, queries: Iterable[Question], settings: RankSettings, on_progress: Callable[[int], None]
+) -> Iterator[RankedQuery]:
+    """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time.
+
+    on_progress: called with the number of further queries that were searched.
+    """
+    rest = iter(queries)
+    while part := list(islice(rest, QUERIES_AT_ONCE)):
+        found: list[tuple[Scores, RowIds]] = []
+        for batch in batched(part, settings.batch_size):
+            texts = [query.question for query in batch]
+            found += searcher.ranked(searcher.tokens(texts), settings.depth_of_search)
+            on_progress(len(texts))
+        blocks = searcher.corpus.blocks({row for _, rows in found for row in rows.tolist()})
+        for query, (scores, rows) in zip(part, found, strict=True):
+            own_blocks = [blocks[row] for row in rows.tolist()]
+            names = [block.id if settings.unit == "block" else block.document for block in own_blocks]
+            first = {name: place for place, name in reversed([*enumerate(names)])}
+            kept = sorted(first.values())[: settings.top]
+            yield RankedQuery(query, [names[place] for place in kept], scores[kept])
+
+
+def _inputs(settings: RankSettings) -> SearchInputs:
+    return SearchInputs(
+        blocks=settings.blocks,
+        retriever=settings.retriever,
+        index=settings.index,
+        device=settings.device,
+        precision=settings.precision,
+        bm25_stemmer=settings.bm25_stemmer,
+        bm25_tokens=settings.bm25_tokens,
+    )

@@ -1,0 +1,172 @@
+"""Measures of rankings, computed by the package ir-measures (extra `ir`).
+
+Rankings are measured a few hundred queries at a time, so a long run needs little memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from subprocess import SubprocessError
+
+import numpy as np
+
+from realmctl.artifacts import Writer
+from realmctl.errors import ConfigError, InputError, require_package
+from realmctl.extras.ir.ranking.beir import qrels_file
+from realmctl.extras.ir.ranking.qrels import read_qrels
+from realmctl.extras.ir.ranking.trec import Relevance, read_run, trec_named
+
+QUERIES_AT_ONCE = 512
+Ranking = tuple[str, Mapping[str, float]]
+NOTHING_RELEVANT = {"-": 0}
+"""Judgements of a query without any. ir-measures leaves out a query with none."""
+QueryMeasures = tuple[str, Mapping[str, float]]
+
+
+def parsed(names: str) -> list[object]:
+    """Return the measures of ir-measures with these names, such as "nDCG@10 AP", separated by spaces or commas.
+
+    Raises:
+        ConfigError: a name is unknown, lacks a parameter or cannot be computed here, or there is none.
+        ResourceError: ir-measures is not installed.
+    """
+    require_package("ir_measures", "ir", "eval-run")
+    import ir_measures
+
+    words = names.replace(",", " ").split()
+    if not words:
+        raise ConfigError("--measures names no measure. Use names such as nDCG@10, AP, RR@10 and R@100.")
+    try:
+        measures = [ir_measures.parse_measure(word) for word in words]
+        if unusable := [str(each) for each in measures if not ir_measures.DefaultPipeline.supports(each)]:
+            raise ValueError(f"no installed package computes {', '.join(unusable)}")
+        for measure in (
+            measures
+        ):  # some are known and fail: INST lacks a parameter, and ERR@10 needs a script that Perl cannot run
+            list(ir_measures.iter_calc([measure], {"q": {"a": 1, "b": 0}}, {"q": {"a": 2.0, "b": 1.0}}))
+    except (NameError, ValueError, TypeError, AssertionError, OSError, RuntimeError, SubprocessError) as error:
+        raise ConfigError(
+            f"--measures {names!r}: {str(error).removesuffix('.')}. Use names of ir-measures such as nDCG@10, AP, RR@10, R@100 and Success@5."
+        ) from None
+    return measures
+
+
+def measure_by_qrels(
+    run: Path, qrels: Path, names: str, out: Writer, without_same_id: bool = False
+) -> dict[str, float]:
+    """`measure_run` with the judgements of a file, or of a BEIR folder, whose split test is taken.
+
+    without_same_id: leave out a document with the id of its query, unless it is judged relevant, which BEIR leaves out too.
+    """
+    relevance = trec_named(read_qrels(qrels_file(qrels, "test")))
+    rankings = read_run(run)
+    if without_same_id:
+        rankings = (
+            (
+                query,
+                {
+                    name: score
+                    for name, score in found.items()
+                    if name != query or relevance.get(query, {}).get(name, 0) > 0
+                },
+            )
+            for query, found in rankings
+        )
+    return measure_run(names, relevance, rankings, out)
+
+
+def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], out: Writer) -> dict[str, float]:
+    """Write the measures of each judged query (per-query.jsonl) and their means (measures.json), and return the means.
+
+    Args:
+        names: measures by their names in ir-measures.
+        relevance: judgements of the documents of each query.
+        rankings: queries with the scores of what was found for them.
+        out: the folder to write to.
+
+    Raises:
+        ConfigError: a measure is unknown.
+        InputError: nothing that was ranked is judged.
+    """
+    totals, count = defaultdict[str, float](float), 0
+    with out.file("per-query.jsonl").open("w", encoding="utf-8") as file:
+        for query, values in measured(parsed(names), relevance, require_judged(relevance, rankings)):
+            file.write(json.dumps({"query": query, **values}, ensure_ascii=False) + "\n")
+            count += 1
+            for name, value in values.items():
+                totals[name] += value
+    scores = {**{name: round(total / count, 6) for name, total in totals.items()}, "queries": count}
+    out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    return scores
+
+
+def measured(measures: list[object], relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[QueryMeasures]:
+    """Yield the measures of each judged query. A judged query without a ranking has the measures of an empty one.
+
+    Of equal scores, the greater document id is ranked first, for every measure: trec_eval's rule.
+
+    Args:
+        measures: from `parsed`.
+        relevance: judgements of the documents of each query.
+        rankings: queries with the scores of what was found for them; queries that are not judged are left out.
+
+    Raises:
+        InputError: no ranked query is judged.
+    """
+    rest, judged = set(relevance), (ranking for ranking in rankings if ranking[0] in relevance)
+    while batch := dict(islice(judged, QUERIES_AT_ONCE)):
+        rest -= batch.keys()
+        yield from _of_batch(measures, relevance, batch)
+    if len(rest) == len(relevance):
+        raise InputError(
+            "None of the ranked queries is judged. The ids of the queries in the run and in the judgements differ: "
+            f"the judgements have {next(iter(relevance))!r}. Name the judgements of these queries."
+        )
+    missing = iter(sorted(rest))
+    while names := list(islice(missing, QUERIES_AT_ONCE)):
+        yield from _of_batch(measures, relevance, {name: {} for name in names})
+
+
+def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[Ranking]:
+    """Yield the rankings. Raises InputError at their end if nothing that they hold is judged: then ids differ."""
+    example, judged = "", False
+    for query, found in rankings:
+        example = example or next(iter(found), "")
+        judged = judged or not found.keys().isdisjoint(relevance.get(query, ()))
+        yield query, found
+    theirs = next((name for documents in relevance.values() for name in documents), "")
+    if example and not judged:
+        raise InputError(
+            f"Nothing that was ranked is judged: the run names {example!r}, and the judgements name {theirs!r}. Where judgements "
+            "name documents and the ranking names blocks, rank documents: realmctl rank --unit document."
+        )
+
+
+def without_ties(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return scores that fall by 1 from rank to rank, in trec_eval's order: by the score in float32, then by the id, both falling.
+
+    The packages behind ir-measures break ties in different ways: by rising ids (MS MARCO's, which computes RR@10), by falling ids
+    (trec_eval's), or by the order of the run. Without ties they agree.
+    """
+    with np.errstate(over="ignore"):
+        score_N = np.array(list(scores.values()), np.float32).tolist()
+    ranked = sorted(zip(score_N, scores, strict=True), reverse=True)
+    return {name: -float(rank) for rank, (_, name) in enumerate(ranked)}
+
+
+def _of_batch(
+    measures: list[object], relevance: Relevance, batch: Mapping[str, Mapping[str, float]]
+) -> Iterator[QueryMeasures]:
+    import ir_measures
+
+    found: dict[str, dict[str, float]] = {name: {} for name in batch}
+    judged = {name: relevance[name] or NOTHING_RELEVANT for name in batch}
+    ranked = {name: without_ties(scores) for name, scores in batch.items()}
+    for entry in ir_measures.iter_calc(measures, judged, ranked):
+        found[entry.query_id][str(entry.measure)] = float(entry.value)
+    for name, values in found.items():
+        yield name, {str(measure): values[str(measure)] for measure in measures}

@@ -1,0 +1,185 @@
+"""Import encoders of other projects, a folder or two, as a retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.extras.hub.imports.checkpoint import tokenizer_files
+from realmctl.imports.encoder_folder import OpenedEncoder, open_encoder, require_sides
+from realmctl.imports.imported import make_imported
+from realmctl.log import say, warn
+from realmctl.models.families.known import family_of, positions_of
+from realmctl.models.retriever import Retriever
+from realmctl.models.retriever_settings import Pooling
+from realmctl.models.towers.layout import MAX_PREFIX, BlockForm, InputLayout, Prefix
+from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.tokens.tokenizer_folder import cuts_the_beginning
+
+BLOCK_LENGTH = 288
+"""Tokens of a block, as `chunk` cuts them by default."""
+MAX_LISTED = 400
+"""Characters of a folder's prompts in a message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """How to use an encoder as a retriever. None stands for what its folder says.
+
+    pooling: of a plain encoder. normalize: whether vectors get length 1. truncate_dim: how many numbers of a vector are used. scale: factor of the inner products, by default 1.
+    query_prefix, block_prefix: text before each input. block_form: by default separated for DPR, joined for others.
+    block_length: tokens of a block that are read, by default 288 or what the encoder can read.
+    """
+
+    pooling: Pooling | None = None
+    normalize: bool | None = None
+    scale: float | None = None
+    query_prefix: str | None = None
+    block_prefix: str | None = None
+    block_form: BlockForm | None = None
+    block_length: int | None = None
+    truncate_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        """20 and 20.0 are one scale, so they make one artifact."""
+        if self.scale is not None:
+            object.__setattr__(self, "scale", float(self.scale))
+
+    def given(self) -> list[str]:
+        """Return the names of the settings that were given."""
+        return [name for name, value in asdict(self).items() if value is not None]
+
+
+def import_encoder(
+    query_folder: Path, block_folder: Path | None, tokenizer: Path | None, settings: EncoderSettings, out: Path
+) -> Artifact:
+    """Import a sentence-transformers, Contriever, DPR or plain encoder as a retriever.
+
+    Args:
+        query_folder: Folder of the encoder, or of the query encoder of two.
+        block_folder: Folder of the block encoder of two.
+        tokenizer: Folder of the tokenizer. None for that of the encoder.
+        settings: How to use it.
+        out: Folder of the series `retriever`.
+
+    Raises:
+        ConfigError: A setting cannot work or does not apply.
+        InputError: A folder is damaged, or of a kind of model that is not accepted.
+        MismatchError: The tokenizer does not fit, or the two encoders have different ones.
+    """
+    scale = 1.0 if settings.scale is None else settings.scale
+    if not 1e-6 <= scale <= 1e6:
+        raise ConfigError(
+            f"--scale {scale:g} must be from 1e-06 to 1e+06. It is the inverse of a temperature, such as 20."
+        )
+    how = settings.pooling, settings.normalize, scale, settings.truncate_dim
+    query = open_encoder(query_folder, *how)
+    other = open_encoder(block_folder, *how) if block_folder else None
+    require_sides(query, other)
+    words = _wordpieces(query_folder, query, block_folder, other, tokenizer)
+    retriever = _retriever(query, other or query, words, settings)
+
+    def write(out: Writer) -> Mapping[str, object]:
+        steps = query.tower.steps
+        if scale == 1 and steps and steps[-1].kind == "normalize":
+            warn(
+                "these vectors have length 1, so p(z|x) is a softmax over cosines and almost flat. Before training with it, "
+                "import with --scale, the inverse of the encoder's temperature, such as 20"
+            )
+        retriever.save(out.path)
+        words.save(out.path / "tokenizer")
+        return {"wordpieces": len(words), "width": retriever.projection, "towers": retriever.towers}
+
+    made = make_imported(
+        out,
+        "retriever",
+        write,
+        sources={"encoder": query_folder, "block_encoder": block_folder, "tokenizer": tokenizer},
+        settings={**asdict(settings), "scale": scale},
+    )
+    say(f"import: width {made.metrics['width']}, wordpieces {made.metrics['wordpieces']}")
+    return made
+
+
+def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, settings: EncoderSettings) -> Retriever:
+    query_prefix = query.said.query_prompt if settings.query_prefix is None else settings.query_prefix
+    block_prefix = block.said.block_prompt if settings.block_prefix is None else settings.block_prefix
+    if query.said.other_prompts and settings.query_prefix is None and settings.block_prefix is None:
+        listed = ", ".join(f"{name} {text!r}" for name, text in query.said.other_prompts.items())[:MAX_LISTED]
+        say(
+            f"{query.said.folder} has prompts, and none is called query or document, so none is used, as in sentence-transformers: {listed}. "
+            "Where two of them are for queries and for documents, give their texts by --query-prefix and --block-prefix."
+        )
+    layout = InputLayout(
+        settings.block_form or block.said.form,
+        _prefix(words, query_prefix, "--query-prefix"),
+        _prefix(words, block_prefix, "--block-prefix"),
+    )
+    model = block.tower.bert
+    if layout.blocks == "pair" and family_of(model).segments(model.config) < 2:
+        raise ConfigError(f"--block-form pair: {block.said.folder} knows one segment. Use another form.")
+    length = settings.block_length or min(block.max_length, BLOCK_LENGTH + len(layout.block_prefix.ids))
+    if not layout.extra_tokens(words.frame) < length <= positions_of(model):
+        whose = "--block-length" if settings.block_length else f"The longest input of {block.said.folder},"
+        raise ConfigError(
+            f"{whose} {length} must be above the {layout.extra_tokens(words.frame)} special tokens and wordpieces of the prefix, and at "
+            f"most the {positions_of(model)} positions of the encoder."
+        )
+    return Retriever(
+        query.tower,
+        block.tower,
+        query_length=query.max_length,
+        block_length=length,
+        pooling=query.tower.pooling,
+        layout=layout,
+    ).eval()
+
+
+def _wordpieces(
+    query_folder: Path,
+    query: OpenedEncoder,
+    block_folder: Path | None,
+    block: OpenedEncoder | None,
+    tokenizer: Path | None,
+) -> Tokenizer:
+    """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""
+    folder = tokenizer_files(tokenizer or query.said.folder)[0].parent
+    words, rows = Tokenizer.load(folder), int(query.tower.bert.config.vocab_size)
+    if words.rows > rows:
+        raise MismatchError(
+            f"The tokenizer in {folder} has {len(words)} wordpieces, and the encoder {query_folder} has {rows}. Name the "
+            "tokenizer that it was trained with: --tokenizer FOLDER."
+        )
+    if cuts_the_beginning(folder):
+        warn(
+            f"the tokenizer in {folder} cuts a text that is too long at its beginning (truncation_side: left), and texts are cut at their end "
+            "here: the vectors of longer queries and blocks are others than with sentence-transformers"
+        )
+    if query.said.lowercase and not words.lowercase:
+        raise InputError(
+            f"{query_folder} puts text in lower case before its tokenizer, which distinguishes case. This cannot be "
+            "imported. Save the encoder with a tokenizer that does it (do_lower_case)."
+        )
+    if block and tokenizer is None:
+        other = Tokenizer.load(tokenizer_files(block.said.folder)[0].parent)
+        if other.identity != words.identity:
+            raise MismatchError(
+                f"{query_folder} and {block_folder} have different tokenizers. Name two encoders that were trained "
+                "together, with one tokenizer."
+            )
+    return words
+
+
+def _prefix(words: Tokenizer, text: str, flag: str) -> Prefix:
+    """Return a prefix with the wordpieces that it has alone. No word of it may run into a word of the text."""
+    if text and text[-1].isalnum():
+        raise ConfigError(
+            f"{flag} {text!r} ends in a letter or digit, so it would run into the text. End it in a space."
+        )
+    ids = tuple(words.ids(text.rstrip()).tolist())
+    if len(ids) > MAX_PREFIX:
+        raise ConfigError(f"{flag} has {len(ids)} wordpieces. Use at most {MAX_PREFIX}.")
+    return Prefix(text, ids)

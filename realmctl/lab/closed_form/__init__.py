@@ -1,0 +1,3 @@
+"""Starts without steps: a ridge head, principal components."""
+
+OFFERS: dict[str, dict[str, str]] = {}

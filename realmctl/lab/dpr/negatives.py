@@ -1,0 +1,202 @@
+"""Hard negatives: passages that a ranking puts high and that are not relevant, as training data for retrievers.
+
+A passage that is too close to the positive one is often an unjudged answer, so it may be left out by a margin between the scores,
+absolute or relative (NV-Retriever, arXiv:2407.15831, section 3). A cross-encoder may give the scores in place of the ranking.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts.description import RANKING, RankingDescription, read_description
+from realmctl.corpus.blocks import Block
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError, MismatchError
+from realmctl.extras.ir.ranking.trec import read_run, trec_name
+from realmctl.lab.dpr.mining_settings import MiningSettings
+from realmctl.log import progress
+
+QUERIES_AT_ONCE = 512
+"""Queries whose blocks are looked up together."""
+SCORED_AT_ONCE = 32
+"""Candidates that a cross-encoder scores before it is seen whether they are enough."""
+TRAINING = "train.jsonl"
+Scorer = Callable[[str, Sequence[str]], NDArray[np.float32]]
+"""Takes a query and passages, and returns their scores."""
+
+
+@dataclass
+class Passage:
+    """A passage of a question: its row in the blocks, its rank and score, if it was found."""
+
+    row: int
+    rank: int | None = None
+    score: float | None = None
+
+
+def mine(
+    ranking: Artifact,
+    blocks: Artifact,
+    relevant: Mapping[str, set[str]],
+    settings: MiningSettings,
+    scorer: Scorer | None,
+    out: Writer,
+) -> dict[str, float]:
+    """Write train.jsonl: questions with positive and negative passages, in the layout of Tevatron, which `dpr-finetune` reads.
+
+    Args:
+        ranking: a ranking of blocks.
+        blocks: the blocks that were ranked.
+        relevant: {query: ids of relevant blocks or documents}, without white space, as `trec_name` writes them.
+        settings: which passages are taken.
+        scorer: gives scores in place of the ranking's.
+        out: the artifact to write to.
+
+    Returns:
+        Numbers of questions, negatives, questions that were left out because they have no positive or no negative passage, and
+        passages that were too close; the share of questions whose positive passage is in the ranking.
+
+    Raises:
+        MismatchError: the ranking is one of documents.
+        InputError: no question has a positive and a negative passage.
+    """
+    if read_description(ranking.file(RANKING), RankingDescription).unit != "block":
+        raise MismatchError(f"{ranking} ranks documents, and negatives are blocks. Rank with --unit block.")
+    with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
+        texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
+    places = _Places(blocks, ranking, relevant)
+    counts: Counter[str] = Counter()
+    asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if relevant.get(query))
+    with (
+        out.file(TRAINING).open("w", encoding="utf-8") as file,
+        progress(len(relevant), "mining negatives", "questions") as bar,
+    ):
+        while part := list(islice(asked, QUERIES_AT_ONCE)):
+            sorted_out = [(query, *places.split(relevant[query], found, settings)) for query, found in part]
+            rows = {one.row for _, good, others in sorted_out for one in (*good, *others)}
+            held = places.corpus.blocks(rows)
+            for query, good, others in sorted_out:
+                bar.advance(1)
+                if not good:
+                    counts["without_positive"] += 1
+                    continue
+                chosen = _chosen(texts[query], good, others, held, settings, scorer, counts, query)
+                if not chosen:
+                    counts["without_negative"] += 1
+                    continue
+                counts["questions"] += 1
+                counts["negatives"] += len(chosen)
+                counts["found"] += good[0].rank is not None
+                record = {
+                    "query_id": query,
+                    "query": texts[query],
+                    "positive_passages": [_record(one, held) for one in good],
+                    "negative_passages": [_record(one, held) for one in chosen],
+                }
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    if not counts["questions"]:
+        raise InputError(
+            f"{ranking}: no question has a positive and a negative passage ({counts['without_positive']} without a positive one, "
+            f"{counts['without_negative']} without a negative one). Name the judgements of these queries, or a smaller margin."
+        )
+    return {
+        **{
+            name: counts[name]
+            for name in ("questions", "negatives", "without_positive", "without_negative", "too_close")
+        },
+        "positive_found": counts["found"] / counts["questions"],
+    }
+
+
+class _Places:
+    """Rows and documents of the blocks that a ranking or the judgements name. All blocks are read once."""
+
+    def __init__(self, blocks: Artifact, ranking: Artifact, relevant: Mapping[str, set[str]]) -> None:
+        self.corpus = Corpus(blocks)
+        named = {name for query, found in read_run(ranking.file("run.trec")) if query in relevant for name in found}
+        judged = {name for names in relevant.values() for name in names}
+        self.rows: dict[str, int] = {}
+        self.documents: dict[str, str] = {}
+        self.first: dict[str, int] = {}
+        with progress(len(self.corpus), "looking up blocks", "blocks") as bar:
+            for row, block in enumerate(self.corpus):
+                name, document = trec_name(block.id), trec_name(block.document)
+                if name in named:
+                    self.rows[name], self.documents[name] = row, document
+                for each in {name, document} & judged:
+                    self.first.setdefault(each, row)
+                bar.advance(1)
+
+    def split(
+        self, relevant: set[str], found: Mapping[str, float], settings: MiningSettings
+    ) -> tuple[list[Passage], list[Passage]]:
+        """Return positive passages, one of each relevant block or document, and candidates for negatives, both best first.
+
+        A copy of a relevant block is no negative.
+        """
+        good: dict[str, Passage] = {}
+        others = []
+        uid = self.corpus.uid
+        copies = {int(uid[row]) for name, row in self.rows.items() if {name, self.documents[name]} & relevant}
+        for rank, (name, score) in enumerate(sorted(found.items(), key=lambda item: -item[1]), start=1):
+            one = Passage(self.rows[name], rank, score)
+            if judged := {name, self.documents[name]} & relevant:
+                good.setdefault(min(judged), one)
+            elif settings.first_rank <= rank <= settings.last_rank and int(uid[one.row]) not in copies:
+                others.append(one)
+        for name in sorted(relevant - good.keys()):
+            if name in self.first:
+                good[name] = Passage(self.first[name])
+        return [*good.values()][: settings.positives], others
+
+
+def _chosen(
+    question: str,
+    good: Sequence[Passage],
+    others: list[Passage],
+    held: Mapping[int, Block],
+    settings: MiningSettings,
+    scorer: Scorer | None,
+    counts: Counter[str],
+    query: str,
+) -> list[Passage]:
+    """Return the negatives of a question. With a scorer, it also gives the passages their scores."""
+    if settings.choose == "random":
+        order = np.random.default_rng([settings.seed, crc32(query.encode())]).permutation(len(others))
+        others = [others[place] for place in order]
+    if scorer is not None:
+        _score(question, good, held, scorer)
+    best = max((one.score for one in good if one.score is not None), default=None)
+    chosen: list[Passage] = []
+    rest: Iterator[Passage] = iter(others)
+    while len(chosen) < settings.negatives and (part := list(islice(rest, SCORED_AT_ONCE))):
+        if scorer is not None:
+            _score(question, part, held, scorer)
+        for one in part:
+            if len(chosen) == settings.negatives:
+                break
+            if settings.far_enough(one.score, best):
+                chosen.append(one)
+            else:
+                counts["too_close"] += 1
+    return sorted(chosen, key=lambda one: one.rank or 0)
+
+
+def _score(question: str, passages: Sequence[Passage], held: Mapping[int, Block], scorer: Scorer) -> None:
+    texts = [f"{held[one.row].title} {held[one.row].text}".strip() for one in passages]
+    for one, score in zip(passages, scorer(question, texts).tolist(), strict=True):
+        one.score = score
+
+
+def _record(one: Passage, held: Mapping[int, Block]) -> dict[str, str | float | None]:
+    block = held[one.row]
+    return {"docid": block.id, "title": block.title, "text": block.text, "score": one.score}

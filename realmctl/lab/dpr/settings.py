@@ -1,0 +1,34 @@
+"""Settings of `dpr-finetune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from realmctl.artifacts import Artifact
+from realmctl.pipeline import help_texts, reads, setting, source
+from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer
+from realmctl.training.settings.retriever import ContrastSettings
+
+
+class DprSettings(ContrastSettings):
+    """Contrast on questions with labelled passages."""
+
+    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True, default=None)
+    passages: Path = source(
+        "Questions with labelled passages: DPR's JSON; JSON lines or Parquet of Tevatron, FlagEmbedding or sentence-transformers; a BEIR folder; or queries with --qrels."
+    )
+    qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
+    corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
+    blocks: Artifact | None = reads(
+        "blocks", help="Blocks that --cloze-recall measures on.", explicit_only=True, default=None
+    )
+    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
+    steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
+    batch_size: int = setting(
+        "Questions per step; the passages of the others are negatives too.",
+        default=128,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")

@@ -1,0 +1,3 @@
+"""REALM with the inverse cloze task's loss beside its own."""
+
+OFFERS: dict[str, dict[str, str]] = {}

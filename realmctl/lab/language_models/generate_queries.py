@@ -1,0 +1,43 @@
+"""`realmctl generate-queries`: a language model writes queries for blocks, as training data for retrievers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from realmctl.artifacts import Writer
+from realmctl.errors import ConfigError
+from realmctl.lab.language_models.generation_settings import GenerationSettings
+from realmctl.pipeline import Stage
+
+
+class GenerateQueries(GenerationSettings, Stage):
+    """Let a language model write queries for blocks: training data for retrievers where there are no labels.
+
+    The result is a folder in BEIR's layout, which dpr-finetune, rank and mine-negatives read. Useless queries are dropped: unfinished or
+    empty ones, those that say no more than the prompt, copies of the block, and repetitions. An interrupted run continues where it stopped.
+    """
+
+    makes = "queries"
+    headline = ("queries", "written", "asked_blocks", "dropped_*", "log_prob")
+    resumable = True
+
+    def check(self) -> None:
+        from realmctl.lab.language_models.generation import round_trip_inputs
+        from realmctl.retrieval.search.dense import DenseSearcher
+
+        if self.queries_per_block > 1 and not self.temperature:
+            raise ConfigError(
+                f"--queries-per-block {self.queries_per_block} needs a --temperature, such as 0.7: without one all queries of a block are the same."
+            )
+        if self.round_trip is not None:
+            DenseSearcher.check(round_trip_inputs(self))
+
+    def trial(self) -> dict[str, float]:
+        from realmctl.lab.language_models.generation import seconds_to_generate
+
+        return {"seconds": seconds_to_generate(self)}
+
+    def run(self, out: Writer) -> Mapping[str, object]:
+        from realmctl.lab.language_models.generation import generate
+
+        return generate(self, out)

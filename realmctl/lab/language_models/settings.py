@@ -1,0 +1,68 @@
+"""Causal language models: `lm-init`, `lm-finetune`, and the datastore of kNN-LM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from realmctl.artifacts import Artifact
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
+
+
+class LmInitSettings(TrainSettings):
+    """Salient-span pre-training of a language model."""
+
+    spans: Artifact = reads("spans", help="Tagged sentences to train on.")
+    blocks: Artifact | None = reads(
+        "blocks",
+        help="Blocks for copy pre-training: each sentence stands behind a block that restates it. Default: sentences alone.",
+        explicit_only=True,
+        default=None,
+    )
+    lm: str = source("Language model to start from: a folder or a hub id, of T5's kind or of GPT-2's.", hub=True)
+    batch_size: int = setting("Sentences per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
+    length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+    )
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+
+
+class LmFinetuneSettings(TrainSettings):
+    """Closed-book fine-tuning of a language model."""
+
+    lm: str | None = source("Language model to start from: a folder or a hub id.", default=None, hub=True)
+    language_model: Artifact | None = reads(
+        "language-model", help="Language model that lm-init made, instead of --lm.", explicit_only=True, default=None
+    )
+    questions: Path = source(help_texts.QUESTIONS)
+    prompt: str | None = setting(
+        "Text that the model reads, with {question} at the question's place. Default: the question alone for T5's kind, and"
+        " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
+        default=None,
+    )
+    epochs: float = setting(
+        "Number of passes over the questions.", default=20.0, above=0, at_most=1e6, used_without="steps"
+    )
+    steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
+    batch_size: int = setting("Questions per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+    )
+    question_length: int = setting(
+        "Longest prompt with its question, in tokens of the language model.", default=128, at_least=4, at_most=4096
+    )
+    answer_length: int = setting(
+        "Longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512
+    )
+    beams: int = setting(
+        "Width of the beam that writes answers. 1: greedy decoding.", default=1, at_least=1, at_most=64
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(
+        help_texts.ANSWER_FIELD,
+        default=None,
+    )
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)

@@ -1,0 +1,26 @@
+"""Settings of `spider-init`."""
+
+from __future__ import annotations
+
+from realmctl.deviations import SpiderDeviation, explained
+from realmctl.pipeline import help_texts, setting
+from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE
+from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.start import GroupBy
+
+
+class SpiderSettings(RetrieverSettings):
+    """Recurring span retrieval."""
+
+    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document")
+    steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)
+    batch_size: int = setting(
+        "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
+        default=1024,
+        at_least=2,
+        at_most=LARGEST_BATCH,
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
+    window: int = setting("Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511)
+    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation), default=())

@@ -1,0 +1,114 @@
+"""The measures against their formulas, and queries without a ranking."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from realmctl.artifacts import Origin, Writer
+from realmctl.errors import ConfigError, InputError
+from realmctl.extras.ir.ranking import measures as module
+from realmctl.extras.ir.ranking.measures import measure_by_qrels, measured, parsed, without_ties
+
+pytest.importorskip("ir_measures")
+DOCUMENTS = [f"d{number}" for number in range(8)]
+NAMES = "nDCG@3 AP RR@3 R@3 Success@1"
+
+
+def by_formula(relevance: dict[str, int], ranked: list[str]) -> dict[str, float]:
+    """Jarvelin and Kekalainen's nDCG with linear gain, average precision, reciprocal rank and recall."""
+
+    def dcg(gains: list[int]) -> float:
+        return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains[:3], 1))
+
+    gains = [relevance.get(name, 0) for name in ranked]
+    relevant, ideal = sum(gain > 0 for gain in relevance.values()), dcg(sorted(relevance.values(), reverse=True))
+    hits = [rank for rank, gain in enumerate(gains, 1) if gain > 0]
+    return {
+        "nDCG@3": dcg(gains) / ideal if ideal else 0.0,
+        "AP": sum(number / rank for number, rank in enumerate(hits, 1)) / relevant if relevant else 0.0,
+        "RR@3": 1 / hits[0] if hits and hits[0] <= 3 else 0.0,
+        "R@3": sum(rank <= 3 for rank in hits) / relevant if relevant else 0.0,
+        "Success@1": float(hits[:1] == [1]),
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(0, 3), min_size=1),
+    st.permutations(DOCUMENTS),
+    st.integers(0, 8),
+)
+def test_each_measure_is_its_formula(relevance, order, count):
+    ranked = order[:count]
+    scores = {name: float(-place) for place, name in enumerate(ranked)}
+    [(query, values)] = measured(parsed(NAMES), {"q": relevance}, [("q", scores)])
+    assert query == "q" and values == pytest.approx(by_formula(relevance, ranked), abs=1e-6)
+
+
+@pytest.mark.parametrize("scores", [(1.0, 1.0), (1.00000001, 1.0), (1e39, 1e38 * 9), (3.0, 3.0)])
+@pytest.mark.parametrize("relevant", ["a", "b"])
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_every_measure_breaks_ties_as_trec_eval_does(scores, relevant, names):
+    """The greater id is first. trec_eval keeps scores in float32, so what is equal there is a tie."""
+    judged = {name: int(name == relevant) for name in "ab"}
+    run = {name: scores["ab".index(name)] for name in names}
+    measures = "RR RR@10 RR@1 RR@2 AP AP@10 nDCG@1 P@1 R@1 Success@1 Rprec Bpref Accuracy Compat(p=0.8)"
+    [(_, values)] = measured(parsed(measures), {"q": judged}, [("q", run)])
+    [(_, untied)] = measured(parsed(measures), {"q": judged}, [("q", {"b": 2.0, "a": 1.0})])
+    assert values == untied
+    assert values["RR"] == values["RR@10"] == values["RR@2"] == values["AP"] == (1.0 if relevant == "b" else 0.5)
+    assert values["RR@1"] == values["P@1"] == values["nDCG@1"] == values["Accuracy"] == float(relevant == "b")
+
+
+IDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(IDS, st.sampled_from([0.0, 1.0, 1 + 2**-30, 2.0]), min_size=1))
+def test_ties_are_broken_as_by_trec_eval_itself(scores):
+    """Each document in turn is the one that is relevant, so trec_eval's reciprocal ranks are the order."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    evaluator = pytrec_eval.RelevanceEvaluator({name: {name: 1} for name in scores}, {"recip_rank"})
+    found = evaluator.evaluate(dict.fromkeys(scores, scores))
+    order = sorted(scores, key=lambda name: -found[name]["recip_rank"])
+    assert order == list(without_ties(scores))
+
+
+def test_every_judged_query_counts_once(monkeypatch):
+    monkeypatch.setattr(module, "QUERIES_AT_ONCE", 2)
+    relevance = {f"q{number}": {"d": 1} for number in range(5)} | {"empty": {}}
+    rankings = [(f"q{number}", {"d": 1.0}) for number in (3, 0, 1)] + [("unjudged", {"d": 1.0}), ("empty", {"d": 1.0})]
+    found = dict(measured(parsed("RR@10, nDCG@10"), relevance, rankings))
+    assert {name: values["RR@10"] for name, values in found.items()} == {
+        "q0": 1,
+        "q1": 1,
+        "q2": 0,
+        "q3": 1,
+        "q4": 0,
+        "empty": 0,
+    }
+
+
+def test_other_ids_are_an_error():
+    with pytest.raises(InputError):
+        list(measured(parsed("AP"), {"a": {"d": 1}}, [("b", {"d": 1.0})]))
+
+
+@pytest.mark.parametrize(
+    "names", ["", " , ", "wrong@3", "nDCG@x", "__import__('os')", "alpha_nDCG@10", "INST", "SDCG@1", "BPM", "AP INST"]
+)
+def test_measures_that_are_refused(names):
+    with pytest.raises(ConfigError, match="--measures"):
+        parsed(names)
+
+
+def test_a_document_with_the_id_of_its_query_is_left_out_unless_it_is_relevant(tmp_path):
+    out = Writer(tmp_path, Origin("scores", "eval-run", 1, {}, {}))
+    (tmp_path / "run").write_text("a Q0 a 1 3 x\na Q0 b 2 2 x\nc Q0 c 1 2 x\nc Q0 b 2 1 x\n")
+    (tmp_path / "qrels").write_text("a 0 b 1\nc 0 c 1\n")
+    measured = [measure_by_qrels(tmp_path / "run", tmp_path / "qrels", "RR", out, each)["RR"] for each in (False, True)]
+    assert measured == [0.75, 1.0]

@@ -1,0 +1,165 @@
+"""`rank` against brute force: every block scored, sorted by score and row; fused by rank; merged into documents."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from realmctl.artifacts import Artifact
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, MismatchError
+from realmctl.extras.ir import rank_queries as module
+from realmctl.extras.ir.rank import Rank
+from realmctl.extras.ir.ranking.queries import read_queries
+from realmctl.extras.ir.ranking.trec import read_run
+from realmctl.index.index_type import open_index
+from realmctl.retrieval.search.bm25 import BM25Searcher
+from realmctl.retrieval.search.dense import DenseSearcher
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain, finetune, make_index, pretrain
+from tests.fixtures.retriever import make_retriever
+
+Ranked = dict[str, list[str]]
+
+
+def made(chain: Chain, folder, **values) -> Artifact:
+    parts = {} if values.get("method") == "bm25" else {"retriever": chain.retriever, "index": chain.index}
+    return Rank(**{"blocks": chain.blocks, "queries": chain.questions, "top": 7, **parts, **values}).make(folder)
+
+
+def ranked(artifact: Artifact) -> Ranked:
+    return {query: list(found) for query, found in read_run(artifact.file("run.trec"))}
+
+
+@pytest.fixture(scope="module")
+def scores_of(chain: Chain):
+    """{method: scores of every block, [queries, blocks]}, computed without an index or postings of the ranking."""
+    texts = [query.question for query in read_queries(chain.questions)]
+    dense = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
+    vectors = open_index(chain.index.path, "cpu").vectors(np.arange(len(dense.corpus)))
+    tokens = dense.tokens(texts)
+    packed = dense.collator.query(tokens, 512)
+    queries = dense.retriever.embed_queries(packed).detach().numpy()
+    bm25 = BM25Searcher(chain.blocks, "cpu")
+    return {"dense": queries @ vectors.T, "bm25": np.stack([bm25.postings.score(question) for question in tokens])}
+
+
+def order(scores: np.ndarray) -> list[int]:
+    return sorted(range(len(scores)), key=lambda row: (-scores[row], row))
+
+
+def ids(chain: Chain) -> list[str]:
+    return [record.id for record in Corpus(chain.blocks)]
+
+
+@pytest.mark.parametrize("method", ["dense", "bm25"])
+def test_one_searcher_ranks_as_brute_force_does(tmp_path, chain: Chain, scores_of, method: str):
+    names = ids(chain)
+    expected = {
+        str(number): [names[row] for row in order(scores)[:7] if method == "dense" or scores[row] > 0]
+        for number, scores in enumerate(scores_of[method], 1)
+    }
+    assert ranked(made(chain, tmp_path, method=method, precision="fp32")) == expected
+
+
+def test_hybrid_is_the_fusion_of_both(tmp_path, chain: Chain, scores_of):
+    names, expected = ids(chain), {}
+    for number, (dense, bm25) in enumerate(zip(scores_of["dense"], scores_of["bm25"], strict=True), 1):
+        fused: dict[int, float] = {}
+        for rows in (order(dense)[:9], [row for row in order(bm25)[:9] if bm25[row] > 0]):
+            for rank, row in enumerate(rows, 1):
+                fused[row] = fused.get(row, 0.0) + 1 / (5 + rank)
+        expected[str(number)] = [names[row] for row in sorted(fused, key=lambda row: (-fused[row], row))[:7]]
+    found = made(chain, tmp_path, method="hybrid", depth=9, rrf_k=5, precision="fp32")
+    assert ranked(found) == expected
+    first = next(read_run(found.file("run.trec")))[1]
+    assert max(first.values()) <= 2 / 6 and math.isclose(max(first.values()), next(iter(first.values())))
+
+
+def test_hybrid_by_scores_ranks_by_their_sum(tmp_path, chain: Chain, scores_of):
+    """Of every block that one of the two rankings holds; a block has its own score by the other one, however low it stands there."""
+    names, expected = ids(chain), {}
+    for number, (dense, bm25) in enumerate(zip(scores_of["dense"], scores_of["bm25"], strict=True), 1):
+        total = dense + 0.25 * bm25
+        held = {*order(dense)[:7], *(row for row in order(bm25)[:7] if bm25[row] > 0)}
+        expected[str(number)] = {names[row]: total[row] for row in sorted(held, key=lambda row: (-total[row], row))[:7]}
+    found = made(chain, tmp_path, method="hybrid", fusion="scores", bm25_weight=0.25, precision="fp32")
+    assert ranked(found) == {query: list(scores) for query, scores in expected.items()}
+    for query, scores in read_run(found.file("run.trec")):
+        assert list(scores.values()) == pytest.approx(list(expected[query].values()), rel=1e-5)
+
+
+def test_a_document_stands_where_its_best_block_stands(tmp_path, chain: Chain):
+    of_block = {record.id: record.document for record in Corpus(chain.blocks)}
+    blocks = ranked(made(chain, tmp_path / "blocks", top=28))
+    documents = ranked(made(chain, tmp_path / "documents", unit="document"))
+    for query, found in blocks.items():
+        assert documents[query] == list(dict.fromkeys(of_block[name] for name in found))[:7]
+
+
+def test_equal_bytes_whatever_the_batches(tmp_path, chain: Chain, monkeypatch):
+    first = made(chain, tmp_path / "1", method="hybrid")
+    monkeypatch.setattr(module, "QUERIES_AT_ONCE", 3)
+    second = made(chain, tmp_path / "2", method="hybrid", batch_size=2)
+    assert first.content == second.content and first.metrics["hits"] == 7 * 20
+
+
+def test_a_query_that_shares_no_wordpiece_has_no_hits(tmp_path, chain: Chain):
+    path = tmp_path / "queries.tsv"
+    path.write_text("q1\t☃\nq2\tAda Lorn\nq3\tBen Mott\n")
+    found = made(chain, tmp_path / "r", method="bm25", queries=path)
+    assert found.metrics["without_hits"] == 1 and list(ranked(found)) == ["q2", "q3"]
+    asked = [json.loads(line) for line in found.file("queries.jsonl").read_text().splitlines()]
+    assert asked == [{"id": "q1", "text": "☃"}, {"id": "q2", "text": "Ada Lorn"}, {"id": "q3", "text": "Ben Mott"}]
+
+
+@pytest.mark.parametrize(("top", "told"), [(8, False), (9, True)])
+def test_a_search_deeper_than_the_recall_was_measured_is_told(tmp_path, chain: Chain, capsys, top, told):
+    index = make_index(tmp_path, chain.blocks, chain.retriever, type="hnsw", recall_k=(8,))
+    capsys.readouterr()
+    made(chain, tmp_path / "ranking", index=index, top=top)
+    assert ("--recall-k 9" in capsys.readouterr().err) is told
+
+
+def test_parts_of_models_search_too(tmp_path, chain: Chain):
+    model = pretrain(chain, steps=1).make(tmp_path / "model")
+    qa_model = finetune(chain, model, steps=1).make(tmp_path / "qa-model")
+    for each in (model, qa_model):
+        assert made(chain, tmp_path / "r", retriever=each, index=each, method="hybrid").metrics["hits"] == 140
+    other = make_retriever(tmp_path / "other", chain.blocks, seed=1)
+    with pytest.raises(MismatchError):
+        made(chain, tmp_path / "r", retriever=other)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"top": 0}, "--top"),
+        ({"depth": 3}, "--depth 3.*--top 7"),
+        ({"method": "hybrid", "rrf_k": 0}, "--rrf-k"),
+        ({"method": "wrong"}, "dense, bm25"),
+        ({"index": None}, "--retriever.*--index"),
+    ],
+)
+def test_what_is_refused(tmp_path, chain: Chain, values, says: str):
+    with pytest.raises(ConfigError, match=says):
+        made(chain, tmp_path, **values)
+
+
+def test_bm25_ignores_a_retriever_and_an_index(tmp_path, chain: Chain, capsys):
+    """They change neither the recipe nor which blocks are taken."""
+    found = made(chain, tmp_path / "r", method="bm25", index=chain.index)
+    assert "index" not in found.manifest.inputs and found.recipe == made(chain, tmp_path / "r", method="bm25").recipe
+    blocks = tmp_path / "blocks"
+    for version in (chain.blocks, make_blocks(tmp_path / "other", {"Ada": [["Ada saw Ben."]]})):
+        shutil.copytree(version.path, blocks / f"v{1 + len([*blocks.glob('*')])}")
+    stage = Rank(
+        blocks=blocks, queries=chain.questions, method="bm25", retriever=chain.retriever.path, index=chain.index.path
+    )
+    assert stage.blocks.path.name == "v2" and stage.inputs().keys() == {"blocks"}
+    said = capsys.readouterr().err
+    assert "--index" in said and "--retriever" in said
