@@ -106,7 +106,7 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
-	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/extras/hub tests/retrieval tests/parity tests/tokens tests/training/objectives tests/training/data tests/training/evaluation tests/training/starts tests/stages
+	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/extras/hub tests/retrieval tests/parity tests/tokens tests/training tests/training/data tests/training/evaluation tests/training/starts tests/stages
 
 check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs

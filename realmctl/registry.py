@@ -82,15 +82,16 @@ class Registry:
             raise self._unfit(name, offer, "a subclass of", base)
         return found
 
-    def instance(self, name: str, own: Mapping[str, T], kind: type[T]) -> T:
-        """The object with this name: one of `own`, which has those of the core, or what a room or an entry point names.
+    def instance(self, name: str, kind: type[T]) -> T:
+        """The object with this name. What "module:attribute" stands for may be a mapping that has it by its name.
 
         Raises:
             ConfigError: the name is unknown, or two packages offer it.
             ResourceError: the package that offers it cannot be imported, or offers something else.
         """
         offer = self._offer(name)
-        found = load(offer) if offer else own[name] if name in own else object_at(self.built_in[name])
+        found = load(offer) if offer else object_at(self.built_in[name])
+        found = found[name] if isinstance(found, Mapping) else found
         if not isinstance(found, kind):
             raise self._unfit(name, offer, "a", kind)
         return found

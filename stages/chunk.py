@@ -11,7 +11,7 @@ from realmctl.artifacts.hashing import digest_source
 from realmctl.corpus.sentences import punkt_folder
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.errors import ConfigError
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.pipeline import Stage, help_texts, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
 from realmctl.tokens.names import TOKENIZER_FILES, UNREAD_VOCABULARIES
@@ -40,7 +40,7 @@ class Chunk(ChunkSettings, Stage):
         files=(*TOKENIZER_FILES, *UNREAD_VOCABULARIES),
     )
     workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
-    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
+    executor: str = runtime(help_texts.EXECUTOR, default=LOCAL, choices=executor_names)
 
     def check(self) -> None:
         if not self.corpus:
@@ -84,7 +84,7 @@ class Chunk(ChunkSettings, Stage):
     def trial(self) -> dict[str, float]:
         from realmctl.corpus.chunking import seconds_to_chunk
 
-        if self.executor == "ray":  # what its workers take is not known here
+        if self.executor != LOCAL:  # what its workers take is not known here
             return {}
         return {"seconds": seconds_to_chunk(self.corpus, self.tokenizer, self, self.workers)}
 

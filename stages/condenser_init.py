@@ -36,6 +36,6 @@ class CondenserInit(CondenserSettings, TrainingStage):
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.objectives.condenser import train_condenser
+        from realmctl.training.condenser import train_condenser
 
         return train_condenser(self, out)

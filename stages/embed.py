@@ -8,6 +8,7 @@ from itertools import chain
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.execution.shards import LOCAL
 from realmctl.log import say
 from realmctl.pipeline import Stage, reads
 from realmctl.retrieval.embedding.settings import EmbedSettings
@@ -48,9 +49,9 @@ class Embed(EmbedSettings, Stage):
     def check(self) -> None:
         from realmctl.models.retriever_settings import read_settings
 
-        if self.workers and self.executor == "local":
+        if self.workers and self.executor == LOCAL:
             raise ConfigError("--workers needs --executor ray: embed runs in one process on this machine.")
-        if self.executor == "ray" and self.device.startswith("cuda:"):
+        if self.executor != LOCAL and self.device.startswith("cuda:"):
             raise ConfigError(
                 f"--device {self.device} names a GPU of this machine. With --executor ray, use auto, cuda or cpu."
             )
@@ -105,7 +106,7 @@ class Embed(EmbedSettings, Stage):
     def trial(self) -> dict[str, float]:
         from realmctl.retrieval.embedding.embedding import seconds_to_embed
 
-        if self.executor == "ray":  # what its workers take is not known here
+        if self.executor != LOCAL:  # what its workers take is not known here
             return {}
         return {"seconds": seconds_to_embed(self.blocks, self.retriever, self, self._former_with_blocks())}
 

@@ -8,29 +8,23 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.log import say
-from realmctl.pipeline import Stage
+from realmctl.pipeline import Stage, extended
 from realmctl.retrieval.answering.settings import EvalSettings
 
 
+@extended("eval-em")
 class EvalEm(EvalSettings, Stage):
     """Answer questions and score the answers: exact match, and recall@1, @5, @20 and @100 of the retrieval.
 
     Every scorer that suits the answers is applied, and disagreements.jsonl lists the questions on which they disagree. A
     model fine-tuned without retrieval has no recall.
 
-    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured; with --reader-lm a language
-    model reads what they find and writes answers. Queries
-    with relevance judgements (BEIR, MS MARCO) need no answers: a hit is then a block of a relevant document.
+    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured.
     """
 
     makes = "scores"
     headline = ("em", "f1", "recall@*", "provenance_recall@*")
     version = 7  # 5: recall in scripts without blanks, by characters. 6: F1. 7: ids of predictions
-
-    def check(self) -> None:
-        from realmctl.retrieval.answering.evaluation import check_evaluation
-
-        check_evaluation(self)
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.answering.evaluation import evaluate

@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
-from realmctl.pipeline import Stage
+from realmctl.pipeline import Stage, extended
 from realmctl.training.settings.pretrain import UtilitySettings
 
 
+@extended("eval-utility")
 class EvalUtility(UtilitySettings, Stage):
     """Measure retrieval utility: how much better hidden salient spans are filled with retrieved blocks than without.
 
-    The model is a pre-trained one, or consists of --retriever, --index and --encoder. With --reader-lm a language model fills the spans.
+    The model is a pre-trained one, or consists of --retriever, --index and --encoder.
     """
 
     makes = "utility"
@@ -33,10 +34,10 @@ class EvalUtility(UtilitySettings, Stage):
     )
 
     def check(self) -> None:
-        retriever, index, reader = self.parts
-        require_same_vocabulary(self.blocks, self.spans, retriever, *([reader] if reader else []))
+        asked = self.pretraining()
+        require_same_vocabulary(self.blocks, self.spans, asked.retriever, *([asked.encoder] if asked.encoder else []))
         require_titles(self.blocks)
-        require_descent(index, self.blocks, retriever)
+        require_descent(asked.index, self.blocks, asked.retriever)
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.evaluation.utility import eval_utility

@@ -61,6 +61,6 @@ class Finetune(FinetuneSettings, TrainingStage):
             raise ConfigError(lengths)
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.objectives.finetune import finetune
+        from realmctl.training.finetune import finetune
 
         return finetune(self, out)

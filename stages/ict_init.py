@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
-from realmctl.errors import ConfigError
 from realmctl.training.settings.base import TrainingStage
 from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.retriever import IctSettings
@@ -14,10 +13,6 @@ from realmctl.training.settings.retriever import IctSettings
 class IctInit(IctSettings, TrainingStage):
     """Train a retriever on the inverse cloze task: find the block that a sentence was taken from.
 
-    With --hard-negatives, blocks that BM25 ranks high for the sentence are negatives too.
-
-    With --pairs crops, two random crops of a block have to find each other (Contriever, Izacard et al. 2022).
-
     Under torchrun each process takes a part of the batch. The negatives are the blocks of the whole batch.
     """
 
@@ -25,12 +20,7 @@ class IctInit(IctSettings, TrainingStage):
     version = 3  # 2: reworded titles must gain too. 3: another place of the block to find is no negative, and sentences that measure are left out
     headline = ("loss", "accuracy", *CLOZE_HEADLINE, "seconds_per_step")
 
-    def check(self) -> None:
-        super().check()
-        if self.pairs == "crops" and self.official:
-            raise ConfigError(f"--official {self.official[0]}: crops have none. Leave it out, or --pairs.")
-
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.objectives.ict import train_ict
+        from realmctl.training.ict import train_ict
 
         return train_ict(self, out)

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
+from realmctl.pipeline import extended
 from realmctl.training.settings.base import TrainingStage
 from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.pretrain import PretrainSettings
 
 
+@extended("pretrain")
 class Pretrain(PretrainSettings, TrainingStage):
     """Pre-train retriever and reader together: fill hidden salient spans with the help of retrieved blocks.
 
@@ -34,11 +36,11 @@ class Pretrain(PretrainSettings, TrainingStage):
         super().check()
         if "recall_lost" in self.stop_on and self.recall_questions is None:
             raise ConfigError("--stop-on recall_lost needs --recall-questions FILE, whose recall it watches.")
-        require_same_vocabulary(self.blocks, self.retriever, *([self.spans] if self.spans else []))
+        require_same_vocabulary(self.blocks, self.retriever, self.spans)
         require_titles(self.blocks)
         require_descent(self.index, self.blocks, self.retriever)
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.objectives.pretrain import pretrain
+        from realmctl.training.pretrain import pretrain
 
         return pretrain(self, out)

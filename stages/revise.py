@@ -10,7 +10,7 @@ from realmctl.artifacts import Artifact, Origin, Writer, newest_version
 from realmctl.artifacts.series import require_newest
 from realmctl.corpus.settings import ChunkSettings, language_of
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.log import warn
 from realmctl.pipeline import Stage, help_texts, reads, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
@@ -31,7 +31,7 @@ class Revise(Stage):
     corpus: tuple[Path, ...] = source("Files or folders with the whole corpus as it is now.", default=())
     edits: Path | None = source("JSON lines with the documents to add, update or remove.", default=None)
     workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
-    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
+    executor: str = runtime(help_texts.EXECUTOR, default=LOCAL, choices=executor_names)
 
     def check(self) -> None:
         if bool(self.corpus) == (self.edits is not None):

@@ -10,7 +10,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.artifacts.hashing import digest_source
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime
 from realmctl.pipeline.fields import MOST_WORKERS
 from realmctl.pipeline.sources import localise
@@ -31,7 +31,7 @@ class Tag(TagSettings, Stage):
     workers: int = runtime(
         help_texts.WORKERS + " The hf tagger runs in one process.", default=0, at_least=0, at_most=MOST_WORKERS
     )
-    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
+    executor: str = runtime(help_texts.EXECUTOR, default=LOCAL, choices=executor_names)
     device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto", check=check_device)
 
     def origin(self) -> Origin:

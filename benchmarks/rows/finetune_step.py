@@ -212,7 +212,7 @@ def ours_whole(precision: str, folder: Path) -> Work:
     from realmctl.models.precision import autocast
     from realmctl.models.span_head import SpanReader
     from realmctl.questions.questions import read_questions
-    from realmctl.training.objectives.finetune import FinetuneObjective
+    from realmctl.training.finetune import FinetuneObjective
     from realmctl.training.settings.finetune import FinetuneSettings
     from realmctl.training.starts.answering import starting_searcher
 

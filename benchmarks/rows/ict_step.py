@@ -43,7 +43,7 @@ def ours(precision: str, micro_batch: int, folder: Path) -> Work:
     from realmctl.models.precision import autocast
     from realmctl.models.retriever import Retriever
     from realmctl.tokens.tokenizer import Tokenizer
-    from realmctl.training.objectives.in_batch import Example, InBatchContrast
+    from realmctl.training.in_batch import Example, InBatchContrast
     from realmctl.training.settings.retriever import ContrastSettings
 
     artifact = open_artifact(folder / "retriever")

@@ -27,7 +27,7 @@ from realmctl.corpus.wiki.dump import stated_language
 from realmctl.corpus.wiki.namespaces import LANGUAGES
 from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
 from realmctl.errors import InputError
-from realmctl.execution.shards import Executor, map_units, worker_count
+from realmctl.execution.shards import LOCAL, map_units, worker_count
 from realmctl.log import progress, say, warn
 from realmctl.tokens import training
 from realmctl.tokens.recipes import TokenizerRecipe, trained_kind
@@ -78,7 +78,7 @@ def chunk_corpus(
     settings: ChunkSettings,
     out: Writer,
     workers: int = 0,
-    executor: Executor = "local",
+    executor: str = LOCAL,
 ) -> dict[str, object]:
     """Write the blocks of a corpus, its quarantined pages and the tokenizer, and return the metrics.
 
@@ -105,7 +105,7 @@ def chunk_corpus(
     files = CorpusFiles(corpus, settings, pages, first_pass)
 
     def chunked() -> Iterator[ChunkedUnit]:
-        given = corpus_units(files, local=executor == "local")
+        given = corpus_units(files, local=executor == LOCAL)
         for unit in map_chunks(given, out.path / "tokenizer", settings, workers, executor, words):
             if unit.read:
                 unit.read.add_to(files)
@@ -208,7 +208,7 @@ def recipe_of(tokenizer: str, settings: ChunkSettings) -> TokenizerRecipe:
     return TokenizerRecipe(kind, size, settings.lowercase, keep_marks=plain_language(settings.language) != "en")
 
 
-def _learned(recipe: TokenizerRecipe, corpus: CorpusFiles, workers: int, executor: Executor) -> Tokenizer:
+def _learned(recipe: TokenizerRecipe, corpus: CorpusFiles, workers: int, executor: str) -> Tokenizer:
     """Learn a tokenizer from the corpus, or from documents that are evenly spaced in a large one."""
     stride = max(1, -(-sum(map(expanded_bytes, corpus.paths)) // TRAINING_BYTES))
     say(
@@ -230,11 +230,11 @@ def map_chunks(
     tokenizer: Path,
     settings: ChunkSettings,
     workers: int,
-    executor: Executor,
+    executor: str,
     loaded: Tokenizer | None = None,
 ) -> Iterator[ChunkedUnit]:
     """Yield the blocks of each unit in order, made by workers with the tokenizer of a folder. `loaded` is the same, for a worker in this process."""
-    alone = executor == "local" and worker_count(workers) == 1
+    alone = executor == LOCAL and worker_count(workers) == 1
     words = loaded if alone and loaded else tokenizer
     return map_units(chunk_unit, given, workers, initializer=prepare, initargs=(words, settings), executor=executor)
 

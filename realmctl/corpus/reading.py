@@ -13,7 +13,8 @@ from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile, corpus_files, written
 from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
-from realmctl.corpus.formats.detect import Format, format_of
+from realmctl.corpus.formats.detect import format_of
+from realmctl.corpus.formats.format import Format
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.errors import InputError

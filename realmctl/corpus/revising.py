@@ -19,7 +19,7 @@ from realmctl.corpus.reading import PageCounts, documents
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.work_units import units
 from realmctl.errors import InputError
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL
 from realmctl.log import warn
 from realmctl.tokens.tokenizer import Tokenizer
 
@@ -31,7 +31,7 @@ def revise_blocks(
     edits: Path | None,
     out: Writer,
     workers: int = 0,
-    executor: Executor = "local",
+    executor: str = LOCAL,
 ) -> dict[str, object]:
     """Write the next version of blocks, with the same files as `chunk` of the new corpus, and return the metrics.
 

@@ -29,35 +29,12 @@ FORMAT_NAMES = Registry(
             "parquet",
             "doc-text",
             "trec",
-            "html",
-            "markdown",
-            "mail",
-            "pdf",
             "text",
-            "docx",
-            "pptx",
-            "odt",
-            "epub",
-            "rtf",
-            "ipynb",
-            "jats",
-            "docbook",
-            "rst",
-            "asciidoc",
-            "org",
-            "latex",
-            "typst",
-            "man",
-            "mdoc",
-            "pod",
-            "mediawiki",
-            "textile",
-            "fb2",
         ],
         "realmctl.corpus.formats.detect:FORMATS",
     ),
 )
-"""The formats of a corpus by name. `formats/detect.py` has those of realmctl."""
+"""The formats of a corpus by name. `formats/detect.py` has those of the core."""
 
 
 def check_delimiter(flag: str, value: str) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from realmctl.artifacts.hashing import entries_below
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, SkippedPage
-from realmctl.corpus.formats.detect import FORMATS, Format, format_of
+from realmctl.corpus.formats.detect import FORMATS, format_of
+from realmctl.corpus.formats.format import Format
 from realmctl.corpus.formats.wikipedia import read_dump
 from realmctl.corpus.reading import CorpusFiles, PageCounts, kept
 from realmctl.corpus.wiki.dump_parts import DumpPart, parts

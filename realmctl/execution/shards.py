@@ -1,4 +1,4 @@
-"""Run one function over work units on worker processes of this machine or of a Ray cluster, with results in order.
+"""Run one function over work units on worker processes of this machine or of a cluster, with results in order.
 
 The result of a unit does not depend on which worker ran it or on the number of workers. Workers are spawned, never forked,
 because a fork after torch has started threads hangs. They leave Ctrl-C to their parent, and end with it even when it is killed.
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,14 +19,60 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
-from typing import Literal
+from typing import Any, TypeVar
 
 from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import usable_cores
-from realmctl.extras.ray.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
+from realmctl.registry import Registry
 
-Executor = Literal["local", "ray"]
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+AHEAD_PER_WORKER = 3
+"""Units read ahead of the results, times the number of workers."""
+LOCAL = "local"
+EXECUTORS = Registry("executor", group="realmctl.executors", core={})
+"""What runs units elsewhere than on this machine."""
+
+
+class Cluster(ABC):
+    """Machines that run units. A subclass has a name in the group `realmctl.executors`."""
+
+    @abstractmethod
+    def map(
+        self,
+        function: Callable[[Unit], Result],
+        units: Iterable[Unit],
+        workers: int,
+        *,
+        gpus: bool = False,
+        initializer: Callable[..., None] | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> Iterator[Result]:
+        """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
+
+        Args:
+            function: importable function of one unit.
+            units: read only a little ahead of the results.
+            workers: number of workers; 0 means one for each core of the cluster, or for each GPU.
+            gpus: whether each worker holds a GPU. Without GPUs in the cluster it holds a core.
+            initializer: importable function that prepares a worker.
+            initargs: its arguments.
+
+        Raises:
+            ResourceError: the cluster cannot be used, or a unit's worker died again and again.
+            Exception: What `function` or `initializer` raises is raised here unchanged.
+        """
+
+
+def executor_names() -> list[str]:
+    """Return the values of `--executor`."""
+    return [LOCAL, *EXECUTORS.names()]
+
+
+def cluster(name: str) -> Cluster:
+    """Return the cluster with this name. Raises ConfigError where no room or package offers it."""
+    return EXECUTORS.load(name, Cluster)()
 
 
 def worker_count(workers: int) -> int:
@@ -42,17 +89,17 @@ def map_units(
     *,
     initializer: Callable[..., None] | None = None,
     initargs: tuple[object, ...] = (),
-    executor: Executor = "local",
+    executor: str = LOCAL,
 ) -> Iterator[Result]:
     """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
 
     `function` and `initializer` must be importable (top level). One local worker runs in this process. Raises ResourceError
     when a worker dies, which most often means that memory ran out. An exception inside `function` or `initializer` is
-    raised here unchanged. With the executor "ray", the workers run on a Ray cluster (`ray_workers.map_on_ray`).
+    raised here unchanged. With another executor than "local", the workers run on its cluster.
     """
-    if executor == "ray":
+    if executor != LOCAL:
         worker_count(workers)
-        yield from map_on_ray(function, units, workers, initializer=initializer, initargs=initargs)
+        yield from cluster(executor).map(function, units, workers, initializer=initializer, initargs=initargs)
         return
     if worker_count(workers) == 1:
         if initializer:

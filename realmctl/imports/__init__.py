@@ -1,1 +1,1 @@
-"""What `realmctl import` reads: published REALM checkpoints, encoders of other projects, and their blocks."""
+"""Published sentence encoders into retrievers."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.extras.hub.imports.checkpoint import read_json
+from realmctl.imports.model_folder import read_json
 from realmctl.log import say
 from realmctl.models.bert.files import IGNORED, read_config
 from realmctl.models.families.known import FAMILIES, family, positions_of

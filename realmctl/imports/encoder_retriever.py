@@ -8,9 +8,9 @@ from pathlib import Path
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.extras.hub.imports.checkpoint import tokenizer_files
 from realmctl.imports.encoder_folder import OpenedEncoder, open_encoder, require_sides
 from realmctl.imports.imported import make_imported
+from realmctl.imports.model_folder import tokenizer_files
 from realmctl.log import say, warn
 from realmctl.models.families.known import family_of, positions_of
 from realmctl.models.retriever import Retriever

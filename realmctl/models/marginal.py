@@ -1,9 +1,9 @@
-"""Training objectives that couple retriever and reader, and the utility of retrieval.
+"""REALM's marginal likelihood, which couples retriever and reader, and the utility of retrieval.
 
 p(y|x) = sum_n p(z_n|x) p(y|z_n,x) over the candidates (paper, equation 1). The paper takes the product
 over masked pieces inside the sum (`sequence`); the official code takes the sum for each piece alone
 (`token`; google-research/language, realm/model.py). Both are equal when one piece is masked.
-Legend: B queries, N candidates (the null document first), C blocks of the batch, M masks, D projection.
+Legend: B queries, N candidates (the null document first), M masks.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-
-from realmctl.models.precision import full_precision
 
 
 def token_marginal(
@@ -31,9 +28,9 @@ def token_marginal(
     pieces of this batch by default; a distributed caller passes the global count / number of processes.
     An empty batch gives a loss of 0 with zero gradients.
     """
-    prior_BN, likelihood_BNM = _log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
+    prior_BN, likelihood_BNM = log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
     log_prob_BM = torch.logsumexp(prior_BN[:, :, None] + likelihood_BNM, 1).masked_fill(~mask_BM, 0.0)
-    return _mean_loss(log_prob_BM, mask_BM, normaliser), log_prob_BM
+    return mean_loss(log_prob_BM, mask_BM, normaliser), log_prob_BM
 
 
 def sequence_marginal(
@@ -48,46 +45,10 @@ def sequence_marginal(
     Arguments as in `token_marginal`. Here the masked pieces of a query share one candidate, and the default
     normaliser is the number of queries with a mask.
     """
-    prior_BN, likelihood_BNM = _log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
+    prior_BN, likelihood_BNM = log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
     asked_B = mask_BM.any(1)
     log_prob_B = torch.logsumexp(prior_BN + likelihood_BNM.sum(2), 1).masked_fill(~asked_B, 0.0)
-    return _mean_loss(log_prob_B, asked_B, normaliser), log_prob_B
-
-
-def scaled(mlm_log_prob_BNM: Tensor, mask_BM: Tensor, mean: bool, temperature: float) -> Tensor:
-    """Return log-likelihoods divided by a temperature, and with `mean` by the number of masked pieces of their query.
-
-    With `mean` their sum over the pieces is the mean log-likelihood: minus the logarithm of the perplexity.
-    """
-    count_B11 = mask_BM.sum(1).clamp(min=1)[:, None, None] if mean else 1
-    return mlm_log_prob_BNM.float() / (temperature * count_B11)
-
-
-def distillation(
-    score_BN: Tensor,
-    log_prob_BNM: Tensor,
-    mask_BM: Tensor,
-    candidate_mask_BN: Tensor | None = None,
-    normaliser: Tensor | float | None = None,
-    *,
-    from_prior: bool = False,
-) -> Tensor:
-    """Return sum of KL(Q || p(z|x)) / normaliser: the reader teaches the retriever which candidates help.
-
-    Q(z|x,y) is the softmax over the candidates of the sum of their log-likelihoods, which get no gradient. The gradient with respect to
-    the scores is (p(z|x) - Q(z|x,y)) / normaliser. (Perplexity distillation of Atlas, Izacard et al. 2022, section 2.2, with `scaled`
-    log-likelihoods.) With `from_prior` it is KL(p(z|x) || Q), as in REPLUG (Shi et al. 2023, section 4), and the gradient
-    p(z|x) (log p(z|x) - log Q(z|x,y) - KL) / normaliser. Other arguments as in `sequence_marginal`.
-    """
-    prior_BN, likelihood_BNM = _log_terms(score_BN, log_prob_BNM.detach(), mask_BM, candidate_mask_BN)
-    teacher_BN = likelihood_BNM.sum(2)
-    if candidate_mask_BN is not None:
-        teacher_BN = teacher_BN.masked_fill(~candidate_mask_BN, torch.finfo(torch.float32).min)
-    asked_B = mask_BM.any(1)
-    log_q_BN = teacher_BN.log_softmax(1)
-    pair = (log_q_BN, prior_BN) if from_prior else (prior_BN, log_q_BN)
-    each_BN = F.kl_div(*pair, reduction="none", log_target=True)
-    return -_mean_loss(each_BN.sum(1).masked_fill(~asked_B, 0.0), asked_B, normaliser)
+    return mean_loss(log_prob_B, asked_B, normaliser), log_prob_B
 
 
 class Utility(NamedTuple):
@@ -111,7 +72,7 @@ def retrieval_utility(
 ) -> Utility:
     """Compare each candidate, and the marginal, with the null document (candidate 0). Arguments as in `token_marginal`."""
     present_BN = torch.ones_like(score_BN).bool() if candidate_mask_BN is None else candidate_mask_BN
-    prior_BN, likelihood_BNM = _log_terms(score_BN, mlm_log_prob_BNM, mask_BM, present_BN)
+    prior_BN, likelihood_BNM = log_terms(score_BN, mlm_log_prob_BNM, mask_BM, present_BN)
     gain_BM = torch.logsumexp(prior_BN[:, :, None] + likelihood_BNM, 1) - likelihood_BNM[:, 0]
     document_BN = (likelihood_BNM - likelihood_BNM[:, :1]).sum(2).masked_fill(~present_BN, 0.0)
     real_prior_BN = prior_BN.masked_fill(~present_BN, -torch.inf)
@@ -125,40 +86,7 @@ def retrieval_utility(
     )
 
 
-def in_batch_scores(query_BD: Tensor, block_CD: Tensor, block_mask_BC: Tensor | None = None) -> Tensor:
-    """Return the inner products of each query with all blocks of the batch, float32 [B, C].
-
-    block_CD: with several processes, the blocks of all of them, with gradient. block_mask_BC: bool, False removes a block from a
-    query's softmax.
-    """
-    with full_precision(query_BD.device):
-        score_BC = query_BD.float() @ block_CD.float().T
-    return score_BC if block_mask_BC is None else score_BC.masked_fill(~block_mask_BC, torch.finfo(torch.float32).min)
-
-
-def in_batch_softmax(score_BC: Tensor, target_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Return loss and accuracy of the inverse cloze task: each query picks its block among all blocks of the batch.
-
-    target_B: int64, the number of each query's block.
-
-    Returns:
-        Mean cross-entropy and accuracy, scalars.
-    """
-    accuracy = (score_BC.argmax(1) == target_B).float().mean()
-    return F.cross_entropy(score_BC, target_B), accuracy
-
-
-def divergence(score_BC: Tensor, teacher_BC: Tensor) -> Tensor:
-    """Return the mean over the queries of KL(teacher || student), a scalar in nats, both softmaxes over the same blocks.
-
-    Its gradient with respect to the scores is (softmax(score) - softmax(teacher)) / B. (Hinton et al. 2015, at temperature 1; Li and
-    Hoiem 2016, "Learning without Forgetting", where the teacher is the model before training.)
-    """
-    log_teacher_BC = teacher_BC.float().log_softmax(1)
-    return F.kl_div(score_BC.log_softmax(1), log_teacher_BC, reduction="batchmean", log_target=True)
-
-
-def _log_terms(
+def log_terms(
     score_BN: Tensor, mlm_log_prob_BNM: Tensor, mask_BM: Tensor, candidate_mask_BN: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return log p(z|x) [B, N] and log p(y_m|z,x) [B, N, M], float32. Absent candidates and unused slots do not count."""
@@ -169,7 +97,7 @@ def _log_terms(
     return score_BN.log_softmax(1), mlm_log_prob_BNM.float().masked_fill(~kept_BNM, 0.0)
 
 
-def _mean_loss(log_prob: Tensor, counted: Tensor, normaliser: Tensor | float | None) -> Tensor:
+def mean_loss(log_prob: Tensor, counted: Tensor, normaliser: Tensor | float | None) -> Tensor:
     if normaliser is None:
         normaliser = counted.sum().clamp(min=1)
     return -log_prob.sum() / normaliser

@@ -15,7 +15,7 @@ from realmctl.pipeline.fields import (
     setting,
     source,
 )
-from realmctl.pipeline.settings import Settings
+from realmctl.pipeline.settings import Settings, extended
 from realmctl.pipeline.stage import Stage
 from realmctl.pipeline.together import Exchange
 
@@ -30,6 +30,7 @@ __all__ = [
     "check_device",
     "check_refresh_device",
     "choose",
+    "extended",
     "flag_of",
     "hints",
     "reads",

@@ -85,7 +85,7 @@ class Role:
     files: tuple[str, ...] = ()
     """source: names of the files that are read of a folder; others are neither fetched nor part of the recipe. Empty: all are."""
     choices: Callable[[], Sequence[str]] | None = None
-    """setting: returns the names that the value can have."""
+    """setting, runtime: returns the names that the value can have."""
     range: Range = Range()
     """setting, runtime: where a number must lie."""
     check: Check | None = None
@@ -233,6 +233,7 @@ def runtime(
     help: str,
     *,
     default: object = MISSING,
+    choices: Callable[[], Sequence[str]] | None = None,
     at_least: float | None = None,
     above: float | None = None,
     at_most: float | None = None,
@@ -242,7 +243,9 @@ def runtime(
 ) -> Any:
     """Declare a value that changes only where or how fast the work is done. It is not part of the recipe. Args: see `setting`."""
     limits = _range(at_least, above, at_most, below)
-    return _field(Role("runtime", _told(help, used_with, ""), range=limits, check=check, used_with=used_with), default)
+    told = _told(help, used_with, "")
+    role = Role("runtime", told, choices=choices, range=limits, check=check, used_with=used_with)
+    return _field(role, default)
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> Range:

@@ -25,9 +25,7 @@ TRACK = (
     "wandb:PROJECT, and for mlflow the store. wandb is offline unless WANDB_MODE is set."
 )
 WORKERS = "Number of worker processes; 0 means all cores."
-EXECUTOR = (
-    "Where the workers run: on this machine, or on the Ray cluster that RAY_ADDRESS names. The result is the same."
-)
+EXECUTOR = "Where the workers run. local: on this machine. ray: on the Ray cluster that RAY_ADDRESS names. The result is the same."
 CONTRAST_MICRO_BATCH = (
     "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
 )

@@ -11,12 +11,14 @@ settings, and hands itself to the library function that takes them. So no value 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import types
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self, dataclass_transform
+from typing import Any, Self, TypeVar, cast, dataclass_transform
 
 from realmctl.pipeline.fields import ROLE, flag_of, hints, reads, roles, runtime, setting, source
 from realmctl.pipeline.values import typed
+from realmctl.registry import object_at, offered
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
@@ -47,3 +49,23 @@ class Settings:
     def of(cls, values: Mapping[str, object]) -> Self:
         """Take the fields that are among these values, such as the settings of an artifact. The others have their defaults."""
         return cls(**{name: values[name] for name in roles(cls) if name in values})
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def extended(command: str) -> Callable[[type[S]], type[S]]:
+    """Decorate the settings of a command, or a stage, with the options that rooms add to it (group `realmctl.options.COMMAND`).
+
+    What a room adds is a subclass of the settings that the class itself inherits. It declares further fields, and overrides methods for
+    them. Its settings name their default as `left_out_at`, so that without the room the recipe is the same.
+    """
+
+    def with_options(own: type[S]) -> type[S]:
+        added: list[Any] = [object_at(where) for where in offered(f"realmctl.options.{command}").values()]
+        if not added:
+            return own
+        named = {name: getattr(own, name) for name in ("__doc__", "__module__", "__qualname__")}
+        return cast(type[S], types.new_class(own.__name__, (*added, own), exec_body=lambda body: body.update(named)))
+
+    return with_options

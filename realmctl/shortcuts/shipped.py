@@ -13,11 +13,13 @@ from realmctl.corpus.chunking import in_its_language
 from realmctl.corpus.languages import check_language, plain_language
 from realmctl.corpus.reading import NO_PAGES
 from realmctl.corpus.settings import ChunkSettings
-from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
-from realmctl.imports.encoder_retriever import EncoderSettings
+from realmctl.errors import InputError
+from realmctl.imports.encoder_folder import encoder_kind
+from realmctl.imports.encoder_retriever import EncoderSettings, import_encoder
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import flag_of
+from realmctl.pipeline.sources import HUB_FILES, localise
 
 HERE = Path(__file__).parent
 SMALL_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -61,9 +63,16 @@ def left_out_text(found: Mapping[str, int]) -> str:
 
 
 def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:
-    """Import an encoder, a folder or hub id, as a retriever. `scale`: factor of the inner products, as `realmctl import --scale`."""
-    extras = ImportExtras(encoder=EncoderSettings(scale=scale))
-    return import_checkpoint(encoder, workspace, extras, flag="--encoder")["retriever"]
+    """Import an encoder, a folder or hub id, as a retriever. `scale`: factor of the inner products, as `realmctl import --scale`.
+
+    Raises InputError for a folder that holds no encoder.
+    """
+    folder = Path(localise(encoder, (), True, "--encoder", files=HUB_FILES))
+    if encoder_kind(folder) is None:
+        raise InputError(
+            f"--encoder {encoder}: the folder holds no sentence encoder that can be used. `realmctl import` reads checkpoints of REALM."
+        )
+    return import_encoder(folder, None, None, EncoderSettings(scale=scale), workspace / "retriever")
 
 
 def run_shipped(

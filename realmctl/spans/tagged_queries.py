@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,30 @@ Masking = Literal["salient", "random-span", "random-uniform"]
 UNIFORM_RATE = 0.15
 """Share of the wordpieces that `random-uniform` hides: BERT's rate (Devlin et al. 2019, section 3.1). A change raises the
 version of `pretrain`."""
+
+
+class Queries(Protocol):
+    """What is hidden and asked for, by number. own_uid: the uid of the block that holds each query's text, uint64 [sentences]."""
+
+    own_uid: NDArray[np.uint64]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def query_length(self) -> int:
+        """Longest query in wordpieces, special ones included."""
+        ...
+
+    def query(self, number: int, mask_id: int, masking: Masking, rng: np.random.Generator) -> Query:
+        """Return query `number`, hidden as `masking` says."""
+        ...
+
+    def text(self, query: Query) -> HiddenText:
+        """Return a query as text of which a part is hidden."""
+        ...
 
 
 class TaggedQueries:
@@ -117,13 +141,13 @@ class TaggedQueries:
         """First and last + 1 wordpiece of each span of a sentence, int32 [S, 2]."""
         return self.spans[self.span_offsets[row] : self.span_offsets[row + 1], 1:3]
 
-    def query(self, span: int, mask_id: int, masking: Masking, rng: np.random.Generator) -> Query:
+    def query(self, number: int, mask_id: int, masking: Masking, rng: np.random.Generator) -> Query:
         """Return the sentence of a salient span as a query, cut to `query_length`: REALM's masks (section 3.4 and table 2).
 
         `salient` hides the span. As baselines, `random-span` hides as many wordpieces side by side, and `random-uniform` 15 %
         of all. All of a long span is hidden and its first `max_masks` wordpieces are asked for, as in the official code.
         """
-        sentence, first, stop, _ = self.spans[span].tolist()
+        sentence, first, stop, _ = self.spans[number].tolist()
         tokens = self.tokens(sentence)[: self.query_length - AROUND_ONE]
         if masking == "random-uniform":
             count = min(self.max_masks, len(tokens), max(1, round(UNIFORM_RATE * len(tokens))))

@@ -11,7 +11,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.languages import plain_language
 from realmctl.corpus.settings import language_of
 from realmctl.errors import ConfigError, InputError
-from realmctl.execution.shards import Executor, map_units
+from realmctl.execution.shards import LOCAL, map_units
 from realmctl.log import progress, say, warn
 from realmctl.spans.dates import has_date_rules
 from realmctl.spans.salient import Tagger
@@ -44,7 +44,7 @@ def tag_blocks(
     settings: TagSettings,
     out: Writer,
     workers: int = 0,
-    executor: Executor = "local",
+    executor: str = LOCAL,
     recognizer: Callable[[], NameFinder] | None = None,
 ) -> dict[str, object]:
     """Write the sentences of blocks that have salient spans, and return the metrics.

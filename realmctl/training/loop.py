@@ -26,7 +26,6 @@ from realmctl.artifacts.disk import require_free_disk
 from realmctl.errors import NotFiniteError, QualityError, RealmctlError, ResourceError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
-from realmctl.extras.trackers.tracking import check_tracker, tracker_of
 from realmctl.log import Progress, progress, say
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups
 from realmctl.models.precision import autocast, pick_device, seed_everything
@@ -35,12 +34,13 @@ from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sound
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.loss_watch import LossWatch
+from realmctl.training.monitoring.tracking import check_tracker, tracker_of
 from realmctl.training.monitoring.trial import Trial
-from realmctl.training.objective import Objective, Part, StepSums
+from realmctl.training.objective import Objective, Observer, Part, StepSums, merged
 from realmctl.training.settings.base import TrainSettings
 
 WINDOW = 50
-"""Number of last steps whose metrics are averaged, for the manifest and for a stop by accuracy."""
+"""Number of last steps whose metrics are averaged for the manifest."""
 WEIGHT_DECAY = 0.01
 """Weight decay of all weights but biases and layer norms (google-research/bert, optimization.py)."""
 OPTIMIZERS: dict[str, dict[str, Any]] = {
@@ -49,12 +49,18 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 }
 """`bert` is AdamW as BERT and REALM used it. `adamw` suits runs of hundreds of steps."""
 WATCH, SPENT = "loss_watch", "seconds_spent"
-"""Names of the loop's own state in that of the objective, in a checkpoint."""
+"""Names of the loop's own state beside that of the observers, in a checkpoint."""
 NOT_AVERAGED = ("step", "lr", "alarms")
 
 
 def train(
-    objective: Objective[Part], settings: TrainSettings, out: Writer, what: str, stop_at_accuracy: float | None = None
+    objective: Objective[Part],
+    settings: TrainSettings,
+    out: Writer,
+    what: str,
+    observers: Sequence[Observer] = (),
+    *,
+    chance: float = 0.0,
 ) -> dict[str, Any]:
     """Train to the end, from the newest usable checkpoint in `out` if there is one.
 
@@ -63,8 +69,8 @@ def train(
         settings: Steps, learning rate, seed, device, precision and checkpoint interval; the tracker.
         out: The artifact being written. It receives `metrics.jsonl`: a line for each step, and one for what is measured at the end.
         what: Name of the stage for messages.
-        stop_at_accuracy: Stop before the last step when the mean `accuracy` of the last 50 steps reaches this share. The
-            learning rate follows `settings.steps` all the same.
+        observers: What happens beside the steps, in this order.
+        chance: The loss of a model that tells nothing apart, in nats; 0 where it is not known.
 
     Returns:
         `steps`, the means of the metrics over the last 50 steps, `seconds_per_step`, and in `alarms` the episodes of each alarm of
@@ -79,7 +85,7 @@ def train(
     """
     check_tracker(settings.track)
     with data_parallel.process_group(pick_device(settings.device)):
-        return _Run(objective, settings, out, what, stop_at_accuracy).to_the_end()
+        return _Run(objective, settings, out, what, observers, chance).to_the_end()
 
 
 @contextmanager
@@ -123,9 +129,10 @@ class _Run(Generic[Part]):
         settings: TrainSettings,
         out: Writer,
         what: str,
-        stop_at_accuracy: float | None,
+        observers: Sequence[Observer],
+        chance: float,
     ) -> None:
-        self.objective, self.settings, self.what, self.goal = objective, settings, what, stop_at_accuracy
+        self.objective, self.settings, self.what, self.observers = objective, settings, what, observers
         self.device = pick_device(settings.device)
         objective.modules.to(self.device).train()
         self.optimizer = BertAdamW(
@@ -135,7 +142,7 @@ class _Run(Generic[Part]):
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
         self.curves = tracker_of(settings.track, what, out)
-        self.watch = LossWatch(settings.steps, objective.chance, objective.chance_is_exact, settings.stop_on, what)
+        self.watch = LossWatch(settings.steps, chance, settings.stop_on, what)
         self.trial = out if isinstance(out, Trial) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
@@ -170,13 +177,9 @@ class _Run(Generic[Part]):
         return {"steps": step, **self._summary(), "alarms": self.watch.alarms.counts}
 
     def _is_finished(self, step: int) -> bool:
-        """Return whether all steps are taken, the accuracy is reached at which the run stops, the objective ends it, or its time is over.
-
-        All but the time depends on the logged metrics alone. So a run that continues stops at the same step.
-        """
-        learnt = self.goal is not None and len(self.recent) == WINDOW and (self._mean("accuracy") or 0.0) >= self.goal
+        """Return whether all steps are taken, an observer ends the run, or its time is over."""
         over = self.settings.seconds is not None and data_parallel.anyone(self.spent >= self.settings.seconds)
-        return step >= self.settings.steps or learnt or self.objective.finished or over
+        return step >= self.settings.steps or any(observer.finished for observer in self.observers) or over
 
     def _check_disk(self) -> None:
         """Check that the disk has room for the checkpoints. A trial is told how much they need instead."""
@@ -202,7 +205,8 @@ class _Run(Generic[Part]):
         return step
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.objective.restore(state)
+        for observer in self.observers:
+            observer.restore(state.get(observer.name))
         self.watch.restore(state[WATCH])
         self.spent = state[SPENT]
 
@@ -212,7 +216,9 @@ class _Run(Generic[Part]):
             raise self._diverged(step, f"the tensor '{name}' is not finite")
         if not processes.is_first():
             return
-        state = {**self.objective.state(), WATCH: self.watch.state(), SPENT: self.spent}
+        kept = {observer.name: observer.state() for observer in self.observers}
+        state = {name: value for name, value in kept.items() if value is not None}
+        state |= {WATCH: self.watch.state(), SPENT: self.spent}
         self.checkpoints.save(step, state, sound=self.watch.in_range)
 
     def _take(self, step: int, log: BinaryIO, bar: Progress) -> int:
@@ -220,7 +226,7 @@ class _Run(Generic[Part]):
         start = time.monotonic()
         try:
             self.watch.alarms.stop_if_raised(step)
-            extra = self.objective.before_step(step)
+            before = [observer.before_step(step) for observer in self.observers]
         except StopRequested:
             return 0
         except NotFiniteError as error:
@@ -228,10 +234,10 @@ class _Run(Generic[Part]):
         except RealmctlError:  # the refresher failed permanently; save the progress made so far
             self._save(step)
             raise
-        line: dict[str, Any] = {**self._guarded_step(step), **extra}
-        if raised := [*line.get("alarms", ()), *self.watch.observe(line)]:
-            line["alarms"] = raised
-        line |= self.objective.after_step(line)
+        line = merged(self._guarded_step(step), *before)
+        line = merged(line, {"alarms": self.watch.observe(line)})
+        for observer in self.observers:
+            line = merged(line, observer.after_step(line))
         self.seconds.append(time.monotonic() - start)
         self.spent += self.seconds[-1]
         self._log(line, log)
@@ -241,9 +247,9 @@ class _Run(Generic[Part]):
         return 1
 
     def _measure_at_end(self, step: int, log: BinaryIO) -> None:
-        """Log what the objective measures after the last step. A run that is resumed after it measures it again."""
+        """Log what observers measure after the last step. A run that was resumed after that step measures again."""
         try:
-            found = self.objective.at_end(step)
+            found = merged(*(observer.at_end(step) for observer in self.observers))
         except NotFiniteError as error:
             raise self._diverged(step, str(error)) from None
         if found:
@@ -254,8 +260,6 @@ class _Run(Generic[Part]):
     def _progress_note(self) -> str:
         """Return the means of the last steps, which the progress display shows."""
         names = {"loss": "loss", "retrieval_utility": "utility"}
-        if self.goal is not None:
-            names["accuracy"] = f"stops at accuracy {self.goal:g}, now"
         means = {name: self._mean(name) for name in names}
         return ", ".join(f"{names[name]} {mean:.3f}" for name, mean in means.items() if mean is not None)
 

@@ -1,11 +1,12 @@
-"""The interface between the training loop and an objective."""
+"""The interfaces of the training loop: the objective, which a step computes, and observers, which act beside the steps."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,120 +20,68 @@ Part = TypeVar("Part")
 """A micro-batch of an objective."""
 
 
-class Objective(Protocol[Part]):
-    """Modules, data and loss of one kind of training. A step uses one batch, which has one or more micro-batches, `Part`."""
+class Objective(ABC, Generic[Part]):
+    """Modules, data and loss of one kind of training. A step uses one batch, which has one or more micro-batches, `Part`.
+
+    modules: What is trained. lr_multipliers: {module: factor} for the modules whose learning rate differs from the schedule's.
+    """
 
     modules: nn.ModuleDict
+    lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
 
-    @property
-    def chance(self) -> float:
-        """The loss of guessing without a look at the input, in nats. 0 where it is not known."""
-        ...
-
-    @property
-    def chance_is_exact(self) -> bool:
-        """Whether a model that tells nothing apart has exactly this loss."""
-        ...
-
-    @property
-    def lr_multipliers(self) -> Mapping[nn.Module, float]:
-        """{module: factor} for the modules whose learning rate differs from the schedule's."""
-        ...
-
-    @property
-    def finished(self) -> bool:
-        """Whether the run ends before its last step. It is the same in all processes, and in a run that was resumed."""
-        ...
-
+    @abstractmethod
     def draw(self, step: int) -> Sequence[Part]:
         """Return the micro-batches of step `step` (from 0). Their losses add up to the loss of the batch."""
-        ...
 
+    @abstractmethod
     def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
         """Return the loss of a micro-batch, a scalar (None: it has nothing to learn from), and its metrics."""
-        ...
+
+
+class Observer:
+    """What happens beside the steps: an index is renewed, weights are measured, alarms are raised. It sees the lines of metrics.
+
+    name: The key of its state in checkpoints; each observer of a run has another. finished: Whether the run ends before its last step. It is
+    the same in all processes, and in a run that was resumed.
+    """
+
+    name: str = ""
+    finished: bool = False
 
     def before_step(self, step: int) -> Mapping[str, Any]:
-        """Prepare the next draw, after `step` steps. Return metrics to log with the step."""
-        ...
+        """Called after `step` steps, before the next one draws its examples. Return metrics to log with the step.
 
-    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
+        Raises:
+            QualityError: An alarm is on at which the run stops.
+        """
+        return {}
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Process the metrics of a step. Return further metrics to log."""
-        ...
+        return {}
 
     def at_end(self, step: int) -> Mapping[str, Any]:
         """Measure the weights after the last step; `step` are taken. Return metrics to log in a line of their own, if any."""
-        ...
+        return {}
 
-    def state(self) -> dict[str, Any]:
-        """Return the JSON state that a checkpoint must keep in addition to the weights."""
-        ...
+    def state(self) -> Any:
+        """Return the JSON state that a checkpoint must keep in addition to the weights; None if there is none."""
+        return None
 
-    def restore(self, state: Mapping[str, object]) -> None:
+    def restore(self, state: Any) -> None:
         """Restore what `state` returned.
 
         Raises:
-            InputError: A file that the state names is missing or damaged. The objective must be unchanged then.
+            InputError: A file that the state names is missing or damaged. The observer must be unchanged then.
         """
-        ...
 
 
-class SelfContained:
-    """Base of objectives that keep no state between steps."""
-
-    chance: float = 0.0
-    chance_is_exact: bool = True
-    finished: bool = False
-
-    lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
-
-    def before_step(self, step: int) -> Mapping[str, Any]:
-        return {}
-
-    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
-        return {}
-
-    def at_end(self, step: int) -> Mapping[str, Any]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        pass
-
-
-class Around(Generic[Part]):
-    """Base of objectives that are another one, `inner`, and do something beside its steps."""
-
-    def __init__(self, inner: Objective[Part]) -> None:
-        self.inner, self.modules, self.lr_multipliers = inner, inner.modules, inner.lr_multipliers
-        self.chance, self.chance_is_exact = inner.chance, inner.chance_is_exact
-
-    @property
-    def finished(self) -> bool:
-        return self.inner.finished
-
-    def draw(self, step: int) -> Sequence[Part]:
-        return self.inner.draw(step)
-
-    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
-        return self.inner.loss(part)
-
-    def before_step(self, step: int) -> Mapping[str, Any]:
-        return self.inner.before_step(step)
-
-    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
-        return self.inner.after_step(line)
-
-    def at_end(self, step: int) -> Mapping[str, Any]:
-        return self.inner.at_end(step)
-
-    def state(self) -> dict[str, Any]:
-        return self.inner.state()
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        self.inner.restore(state)
+def merged(*found: Mapping[str, Any]) -> dict[str, Any]:
+    """Join metrics of a step. The names of raised `alarms` of all of them are kept."""
+    alarms = [name for each in found for name in each.get("alarms", ())]
+    return {name: value for each in found for name, value in each.items() if name != "alarms"} | (
+        {"alarms": alarms} if alarms else {}
+    )
 
 
 class StepSums:

@@ -31,7 +31,7 @@ from realmctl.pipeline.discovery import own_stages
 from realmctl.retrieval.embedding import embedding
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import loop
-from realmctl.training.objectives.mlm import MlmObjective
+from realmctl.training.mlm import MlmObjective
 from realmctl.training.refresh import child
 from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.index_maker import request_of, retriever_origin, write_retriever

@@ -45,7 +45,7 @@ class Place:
 
 
 M = Mutation
-OBJECTIVES = "tests/training/objectives/"
+OBJECTIVES = "tests/training/"
 PLACES = [
     Place(
         "realmctl/models/marginal.py",
@@ -164,7 +164,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/pretrain.py",
+        "realmctl/training/pretrain.py",
         (
             OBJECTIVES + "test_pretrain.py::test_micro_batches_give_the_loss_and_gradients_of_the_whole",
             OBJECTIVES + "test_pretrain.py::test_the_loss_is_the_marginal_likelihood",
@@ -361,7 +361,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/finetune.py",
+        "realmctl/training/finetune.py",
         (
             OBJECTIVES + "test_hard_em.py::test_the_first_step_is_step_0",
             OBJECTIVES + "test_finetune.py::test_the_loss_is_orqas",
@@ -552,7 +552,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/ict.py",
+        "realmctl/training/ict.py",
         (OBJECTIVES + "test_ict.py",),
         (
             M(
@@ -588,7 +588,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/in_batch.py",
+        "realmctl/training/in_batch.py",
         (
             OBJECTIVES + "test_spider.py::test_the_loss_is_a_softmax_over_all_blocks_of_the_batch",
             OBJECTIVES + "test_spider.py::test_the_targets_of_a_process_are_its_own_blocks_among_those_of_all",
@@ -733,7 +733,7 @@ PLACES = [
         ),
     ),
     Place(
-        "realmctl/training/objectives/condenser.py",
+        "realmctl/training/condenser.py",
         (
             OBJECTIVES + "test_condenser.py::test_chunks_do_not_change_the_loss_without_dropout",
             OBJECTIVES + "test_condenser.py::test_a_batch_without_masks_teaches_nothing",

@@ -24,7 +24,7 @@ from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens.frame import Frame
-from realmctl.training.objectives.finetune import FinetuneObjective
+from realmctl.training.finetune import FinetuneObjective
 from realmctl.training.settings.finetune import FinetuneSettings
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from realmctl.artifacts import open_artifact, require_descent
 from realmctl.cli.app import build
 from realmctl.models.retriever_settings import read_settings
-from realmctl.training.objectives.finetune import FinetuneObjective
+from realmctl.training.finetune import FinetuneObjective
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, finetune, make_index, pretrain
 from tests.fixtures.retriever import make_retriever

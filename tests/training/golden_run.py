@@ -105,7 +105,7 @@ def losses(folder: Path) -> list[float]:
 
 def losses_on_recorded_candidates(record: bool = False) -> list[float]:
     """The loss of each step. `record`: record losses and candidates instead."""
-    from realmctl.training.objectives import pretrain
+    from realmctl.training import pretrain
 
     candidates = RecordedCandidates(None if record else json.loads(GOLDEN.read_text())["candidates"])
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import pytest
 
 from realmctl.artifacts import open_artifact, verify
 from realmctl.errors import InterruptedRun, MismatchError
-from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.pretrain import PretrainObjective
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.faults.children import ended, forked

@@ -9,7 +9,8 @@ import typer
 
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, computes, path
-from realmctl.execution.shards import Executor
+from realmctl.errors import ConfigError
+from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.pipeline.fields import check_device
 
 
@@ -23,9 +24,11 @@ def refresh(
     ],
     device: Annotated[str, typer.Option(help="Device to embed on: auto, cpu or cuda:N.")] = "auto",
     executor: Annotated[
-        Executor,
-        typer.Option(help="Where blocks are embedded: on this device, or on the Ray cluster that RAY_ADDRESS names."),
-    ] = "local",
+        str,
+        typer.Option(
+            help="Where blocks are embedded: on this device (local), or by ray on the cluster that RAY_ADDRESS names."
+        ),
+    ] = LOCAL,
     json: Json = False,
 ) -> None:
     """Rebuild the index of a running pretrain from its newest snapshots.
@@ -35,5 +38,7 @@ def refresh(
     from realmctl.training.refresh.refresher import serve
 
     check_device("--device", device)
+    if executor not in executor_names():
+        raise ConfigError(f"--executor {executor}: use one of {', '.join(executor_names())}.")
     serve(run, device, executor)
     print_result({"run": str(run)}, json, lambda value: f"{value['run']}: the run has ended")

@@ -11,49 +11,24 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
-from realmctl.corpus.document import Found
+from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.formats import kilt, passages, records, wikipedia
+from realmctl.corpus.formats.format import HEAD_BYTES, Format
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
-from realmctl.extras.documents import by_pandoc, mail, pages, pdf
 from realmctl.inputs import streams
 from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
+from realmctl.registry import offered
 
-HEAD_BYTES = 2**16
 FIRST_OBJECT_BYTES = 2**24
 """What is read of a file whose first JSON object is longer than `HEAD_BYTES`: its fields say what the file is."""
 ALL_FORMATS = "`realmctl chunk --help` lists all"
 TABLE_ROWS = 50
-HTML_ROOTS = pages.BLOCKS | {
-    "html",
-    "head",
-    "meta",
-    "title",
-    "link",
-    "style",
-    "script",
-    "center",
-    "font",
-    "span",
-    "a",
-    "b",
-    "i",
-}
-PDF_HEADER_BYTES = 1024
-"""Where the header of a PDF may begin; programs for mail and the web put lines before it."""
-ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
-JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
-MAN_PAGE = re.compile(rb"^\.(TH|Dd)\b|\A\.(so) \S+\s*\Z", re.MULTILINE)
-"""A command of the title of a man page, or all of a page that names another. BSD's pages begin with a date."""
-MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx", ".mkd")
 ENDINGS_OF_DATA = frozenset(
     {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
 )
@@ -63,19 +38,6 @@ MULTISTREAM_LINE = re.compile(r"\d+:\d+:\S.*")
 ROOT = re.compile(
     rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE\b[^<>\[]*(?:\[.*?\]\s*)?>|\s)*<([A-Za-z][\w:.-]*)(?=[\s/>])", re.I | re.S
 )
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format: its name for messages, and the function that reads a file of it.
-
-    has_fields: Whether the user may name its fields. is_one: Whether a file is one document.
-    """
-
-    name: str
-    read: Callable[[CorpusFile], Iterator[Found]]
-    has_fields: bool = False
-    is_one: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -90,15 +52,7 @@ FORMATS: dict[str, Format] = {
     "parquet": Format("Parquet or Arrow", records.read_columnar, has_fields=True),
     "doc-text": Format("WikiExtractor <doc> text", wikipedia.read_doc_text),
     "trec": Format("TREC text", passages.read_trec),
-    "html": Format("HTML, one document a file", pages.read_html, is_one=True),
-    "markdown": Format("Markdown, one document a file", pages.read_markdown, is_one=True),
-    "mail": Format("mail, one document a message", mail.read_mail),
-    "pdf": Format("PDF, one document a file", pdf.read_pdf, is_one=True),
     "text": Format("plain text, one document a file", passages.read_plain, is_one=True),
-    **{
-        name: Format(f"{kind}, one document a file", partial(by_pandoc.read_by_pandoc, name=name), is_one=True)
-        for name, kind in by_pandoc.READ.items()
-    },
 }
 
 
@@ -111,9 +65,7 @@ def format_of(file: CorpusFile) -> Format:
     """
     settings = file.settings
     with file.left_out_by_option():
-        found = (
-            _detected(file) if settings.format == "auto" else FORMAT_NAMES.instance(settings.format, FORMATS, Format)
-        )
+        found = _detected(file) if settings.format == "auto" else FORMAT_NAMES.instance(settings.format, Format)
     if FieldNames.of(settings).named and not found.has_fields:
         raise InputError(
             f"{file.path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
@@ -129,27 +81,16 @@ def _detected(file: CorpusFile) -> Format:
     )
     if is_columnar(start):
         return FORMATS["parquet"]
-    if start.startswith(b"%PDF-") or (file.ending == ".pdf" and b"%PDF-" in start[:PDF_HEADER_BYTES]):
-        return FORMATS["pdf"]
-    if start.startswith(ZIP) and file.ending[1:] in by_pandoc.ZIPPED:
-        return FORMATS[file.ending[1:]]
-    if start.startswith(RTF):
-        return FORMATS["rtf"]
+    of_rooms = [FORMAT_NAMES.instance(name, Format) for name in offered(FORMAT_NAMES.group)]
+    if found := _first(of_rooms, file, start, is_binary=True):
+        return found
     streams.require_text(file.path, start)
-    if file.ending in by_pandoc.MARKUP_ENDINGS:
-        return FORMATS[by_pandoc.MARKUP_ENDINGS[file.ending]]
-    if file.ending in MARKDOWN_ENDINGS:
-        return FORMATS["markdown"]
+    if found := _first(of_rooms, file, start, is_binary=False):
+        return found
     if re.match(rb"<doc\s[^>]*\bid=", start):
         return FORMATS["doc-text"]
     if start[:5] == b"<DOC>":
         return FORMATS["trec"]
-    if JATS_DOCTYPE.search(start):
-        return FORMATS["jats"]
-    if start[:1] in (b".", b"'") and (command := MAN_PAGE.search(start)):
-        return FORMATS["mdoc" if command[1] == b"Dd" else "man"]
-    if file.ending in mail.ENDINGS or mail.is_mail(start):
-        return FORMATS["mail"]
     if root := ROOT.match(start):
         return _tagged_format(file, root[1].decode())
     if start[:1] == b"{":
@@ -164,11 +105,15 @@ def _detected(file: CorpusFile) -> Format:
     return FORMATS["table"] if named else _table_or_text(file, start.decode(errors="replace"))
 
 
+def _first(formats: Sequence[Format], file: CorpusFile, start: bytes, *, is_binary: bool) -> Format | None:
+    """The first of the formats that a file looks like, among those that are text or those that are not."""
+    fitting = (each for each in formats if each.looks and each.is_binary == is_binary and each.looks(file, start))
+    return next(fitting, None)
+
+
 def _tagged_format(file: CorpusFile, root: str) -> Format:
     if root == "mediawiki":
         return FORMATS["dump"]
-    if root.lower() in HTML_ROOTS or file.ending in HTML_ENDINGS:
-        return FORMATS["html"]
     if root in ("page", "revision", "siteinfo"):
         raise _fragment(file)
     raise InputError(
@@ -209,8 +154,6 @@ def _json_format(path: Path, start: bytes) -> Format:
 
 def _table_or_text(file: CorpusFile, start: str) -> Format:
     """Tell a table with a known header from plain text. Raises InputError for any other table."""
-    if file.ending in HTML_ENDINGS:
-        return FORMATS["html"]
     path, first = file.path, start.partition("\n")[0]
     if first.strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]

@@ -16,17 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 from urllib.parse import urlsplit
 
 from realmctl.errors import InputError, MismatchError, ResourceError, require_package
+from realmctl.execution.shards import AHEAD_PER_WORKER, Cluster, Result, Unit
 from realmctl.log import warn
 from realmctl.version import __version__
 
-Unit = TypeVar("Unit")
-Result = TypeVar("Result")
-AHEAD_PER_WORKER = 3
-"""Units read ahead of the results, times the number of workers."""
 UNITS_PER_WORKER = 2
 """Units that a worker holds at once, so that it need not wait for the next one."""
 ATTEMPTS_PER_UNIT = 3
@@ -38,44 +35,38 @@ OBJECT_STORE_BYTES = 2**28
 ADDRESS = "RAY_ADDRESS"
 
 
-def map_on_ray(
-    function: Callable[[Unit], Result],
-    units: Iterable[Unit],
-    workers: int,
-    *,
-    gpus: bool = False,
-    initializer: Callable[..., None] | None = None,
-    initargs: tuple[Any, ...] = (),
-) -> Iterator[Result]:
-    """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
+class Ray(Cluster):
+    """A Ray cluster.
 
-    Args:
-        function: importable function of one unit.
-        units: read only a little ahead of the results.
-        workers: number of workers; 0 means one for each core of the cluster, or for each GPU.
-        gpus: whether each worker holds a GPU. Without GPUs in the cluster it holds a core.
-        initializer: importable function that prepares a worker.
-        initargs: its arguments.
-
-    Raises:
+    Raises, beside what every cluster raises:
         ResourceError: Ray is not installed, the cluster does not answer, it has no room for a worker within three minutes, a node
             cannot import realmctl, or a unit's worker died three times.
         MismatchError: A node has another version of realmctl.
         InputError: A node does not see the current folder.
-        Exception: What `function` or `initializer` raises is raised here unchanged.
     """
-    require_package("ray", "ray", "--executor ray")
-    with _connected(workers) as ray:
-        resources = ray.cluster_resources()
-        gpus_each = int(gpus and resources.get("GPU", 0) >= 1)
-        count = workers or int(resources.get("GPU" if gpus_each else "CPU", 0))
-        if not count:
-            raise ResourceError("the Ray cluster has no core for a worker. Add a node, or use --executor local.")
-        pool: _Pool[Unit, Result] = _Pool(ray, function, count, gpus_each, initializer, initargs)
-        try:
-            yield from pool.results(units)
-        finally:
-            pool.close()
+
+    def map(
+        self,
+        function: Callable[[Unit], Result],
+        units: Iterable[Unit],
+        workers: int,
+        *,
+        gpus: bool = False,
+        initializer: Callable[..., None] | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> Iterator[Result]:
+        require_package("ray", "ray", "--executor ray")
+        with _connected(workers) as ray:
+            resources = ray.cluster_resources()
+            gpus_each = int(gpus and resources.get("GPU", 0) >= 1)
+            count = workers or int(resources.get("GPU" if gpus_each else "CPU", 0))
+            if not count:
+                raise ResourceError("the Ray cluster has no core for a worker. Add a node, or use --executor local.")
+            pool: _Pool[Unit, Result] = _Pool(ray, function, count, gpus_each, initializer, initargs)
+            try:
+                yield from pool.results(units)
+            finally:
+                pool.close()
 
 
 class _Worker(Generic[Unit, Result]):

@@ -1,10 +1,7 @@
-"""Runs where people watch them: the records of `metrics.jsonl`, sent to a tracker as they are written (`--track`).
+"""The trackers: TensorBoard, trackio, Weights & Biases and MLflow.
 
-`metrics.jsonl` stays the truth; a tracker gets a copy. All are used without a network unless the user says otherwise:
-TensorBoard, trackio and MLflow write files here, and Weights & Biases is offline unless WANDB_MODE is set.
-
-A version that is being written knows the run that it has at a tracker (`.scratch/tracker`). So a training that continues goes on
-with its run, and another workspace, whose versions have the same names, gets runs of its own.
+All are used without a network unless the user says otherwise: TensorBoard, trackio and MLflow write files here, and Weights & Biases is offline
+unless WANDB_MODE is set.
 """
 
 from __future__ import annotations
@@ -13,99 +10,18 @@ import importlib
 import json
 import os
 import re
-import sys
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-from realmctl.artifacts import Writer
-from realmctl.artifacts.hashing import digest
-from realmctl.errors import ConfigError, as_realmctl_error, one_line, require_package
-from realmctl.execution import processes
-from realmctl.log import say
+from realmctl.errors import ConfigError
+from realmctl.training.monitoring.tracking import Line, Tracker
 
 EVENTS = "events.out.tfevents.*"
 PROJECT = "realmctl"
 NOT_IN_MLFLOW = re.compile(r"[^\w./ -]")
 """What the name of a metric of MLflow does not have, such as the @ of recall@5."""
-Line = Mapping[str, Any]
-"""A record of `metrics.jsonl`: `step`, numbers, and the names of `alarms`."""
-
-
-class Tracker(ABC):
-    """Gets the records of one run."""
-
-    @abstractmethod
-    def begin(self, step: int, metrics: Path) -> None:
-        """Open a run that starts, or goes on after `step` steps; `metrics` has the records so far."""
-
-    @abstractmethod
-    def add(self, line: Line) -> None:
-        """Add the record of a step."""
-
-    @abstractmethod
-    def end(self, failed: bool) -> None:
-        """Write what is left."""
-
-    def __enter__(self) -> Tracker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end(failed=kind is not None)
-
-
-class NoTracker(Tracker):
-    """Without `--track`, and in all processes but the first."""
-
-    def begin(self, step: int, metrics: Path) -> None:
-        pass
-
-    def add(self, line: Line) -> None:
-        pass
-
-    def end(self, failed: bool) -> None:
-        pass
-
-
-class Guarded(Tracker):
-    """A tracker whose package cannot harm the run: what it prints goes to stderr, and a record that it refuses is the last one it gets.
-
-    Trackers greet on stdout (trackio 0.43 prints eight lines), which is for the results of a command alone.
-    """
-
-    def __init__(self, tracker: Tracker, track: str) -> None:
-        self._tracker, self._track, self._works = tracker, track, True
-
-    def begin(self, step: int, metrics: Path) -> None:
-        """Raises ConfigError where the tracker cannot open a run."""
-        try:
-            with redirect_stdout(sys.stderr):
-                self._tracker.begin(step, metrics)
-        except Exception as error:
-            raise as_realmctl_error(error) or ConfigError(
-                f"--track {self._track} cannot open a run: {one_line(error)}. Leave --track out to train without it."
-            ) from error
-
-    def add(self, line: Line) -> None:
-        self._try(lambda: self._tracker.add(line))
-
-    def end(self, failed: bool) -> None:
-        self._try(lambda: self._tracker.end(failed))
-
-    def _try(self, work: Callable[[], None]) -> None:
-        if self._works:
-            try:
-                with redirect_stdout(sys.stderr):
-                    work()
-            except Exception as error:
-                self._works = False
-                say(f"--track {self._track}: {one_line(error)}. It gets no more records; metrics.jsonl has them all.")
 
 
 class TensorBoard(Tracker):
@@ -116,6 +32,17 @@ class TensorBoard(Tracker):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    @classmethod
+    def check(cls, place: str) -> None:
+        if Path(place).exists() and not Path(place).is_dir():
+            raise ConfigError(
+                f"--track tensorboard:{place}: {place} is not a folder. Name a folder, or one that can be made."
+            )
+
+    @classmethod
+    def of(cls, place: str, run: str, config: Mapping[str, Any], known: Path) -> Self:
+        return cls(Path(place) / run)
 
     def begin(self, step: int, metrics: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -145,6 +72,10 @@ class Wandb(Tracker):
         self._module, self._known = importlib.import_module("wandb"), known
         self._given = {"project": project, "name": name, "config": dict(config)}
 
+    @classmethod
+    def of(cls, place: str, run: str, config: Mapping[str, Any], known: Path) -> Self:
+        return cls(place or PROJECT, run, config, known)
+
     def begin(self, step: int, metrics: Path) -> None:
         os.environ.setdefault("WANDB_MODE", "offline")
         begun = self._known.exists()
@@ -169,6 +100,10 @@ class Trackio(Tracker):
         self._module, self._known = importlib.import_module("trackio"), known
         self._given = {"project": project, "name": name, "config": dict(config)}
 
+    @classmethod
+    def of(cls, place: str, run: str, config: Mapping[str, Any], known: Path) -> Self:
+        return cls(place or PROJECT, run, config, known)
+
     def begin(self, step: int, metrics: Path) -> None:
         begun = self._known.exists()
         self._module.init(**self._given, resume="allow" if begun else "never")
@@ -190,6 +125,10 @@ class Mlflow(Tracker):
         self._module, self._uri, self._name, self._config = importlib.import_module("mlflow"), uri, name, config
         self._known = known
 
+    @classmethod
+    def of(cls, place: str, run: str, config: Mapping[str, Any], known: Path) -> Self:
+        return cls(place, run, config, known)
+
     def begin(self, step: int, metrics: Path) -> None:
         if self._uri:
             self._module.set_tracking_uri(self._uri)
@@ -210,42 +149,6 @@ class Mlflow(Tracker):
 
     def end(self, failed: bool) -> None:
         self._module.end_run("FAILED" if failed else "FINISHED")
-
-
-def check_tracker(track: str | None) -> None:
-    """Check that a tracker can be used. Raises ConfigError for a file in place of a folder, ResourceError without its package."""
-    if track is None:
-        return
-    name, _, place = track.partition(":")
-    require_package(name, name, f"--track {name}")
-    if name == "tensorboard" and Path(place).exists() and not Path(place).is_dir():
-        raise ConfigError(f"--track {track}: {place} is not a folder. Name a folder, or one that can be made.")
-
-
-def tracker_of(track: str | None, what: str, out: Writer) -> Tracker:
-    """Return the tracker of the version that `out` writes, for the stage `what`."""
-    if track is None or not processes.is_first():
-        return NoTracker()
-    name, _, place = track.partition(":")
-    run, config = f"{what}/{out.path.name.removesuffix('.partial')}", out.origin.settings
-    known = out.scratch("tracker") / digest(track)
-    tracker: Tracker
-    if name == "tensorboard":
-        tracker = TensorBoard(Path(place) / run)
-    elif name == "mlflow":
-        tracker = Mlflow(place, run, config, known)
-    elif name == "wandb":
-        tracker = Wandb(place or PROJECT, run, config, known)
-    else:
-        tracker = Trackio(place or PROJECT, run, config, known)
-    return Guarded(tracker, track)
-
-
-def add_later(track: str | None, what: str, out: Writer, line: Line) -> None:
-    """Send a record that was made after the training to the run that this version has at its tracker."""
-    with tracker_of(track, what, out) as tracker:
-        tracker.begin(line["step"], out.file("metrics.jsonl"))
-        tracker.add(line)
 
 
 def _add_all(tracker: Tracker, metrics: Path) -> None:

@@ -1,3 +1,9 @@
-"""Starts without steps: a ridge head, principal components."""
+"""Starts without steps: a masked-language-model head by ridge regression, and a projection by principal components.
 
-OFFERS: dict[str, dict[str, str]] = {}
+Why it is here: a sentence encoder has neither, and on real text a projection by PCA was the best start of all (docs/results/starts.md).
+"""
+
+OFFERS: dict[str, dict[str, str]] = {
+    "realmctl.heads": {"ridge": "realmctl.lab.closed_form.closed_form:RidgeHead"},
+    "realmctl.projections": {"pca": "realmctl.lab.closed_form.closed_form:Pca"},
+}

@@ -27,7 +27,7 @@ from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.evaluation.on_cloze import train_on_cloze
-from realmctl.training.objectives.in_batch import Example, InBatchContrast
+from realmctl.training.in_batch import Example, InBatchContrast
 from realmctl.training.starts.retriever import whole_retriever
 
 MOST_NEGATIVES = 32

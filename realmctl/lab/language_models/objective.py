@@ -7,7 +7,6 @@ Sources: Roberts et al. 2020 (arXiv 2002.08910), sections 2 and 3; Raffel et al.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -44,7 +43,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data.reading_practice import RANDOM_BLOCK, partners
 from realmctl.training.loop import train
-from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.base import TrainSettings
 
 Pair = tuple[TokenSequence, TokenSequence]
@@ -63,14 +62,13 @@ class PairSource(Protocol):
         ...
 
 
-class LanguageModelObjective(SelfContained):
+class LanguageModelObjective(Objective[tuple[SourceTargetBatch, int]]):
     """Cross-entropy of targets after their sources. All weights are trained."""
 
     def __init__(self, model: LanguageModel, pairs: PairSource, settings: TrainSettings) -> None:
         self.modules = nn.ModuleDict({"language-model": model})
         self.model, self.pairs, self.settings = model, pairs, settings
         self.order = DataOrder(len(pairs), settings.batch_size, settings.seed)
-        self.chance = math.log(model.net.config.vocab_size)
 
     def draw(self, step: int) -> Sequence[tuple[SourceTargetBatch, int]]:
         """Micro-batches, each with the number of tokens to predict in the whole batch."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.spans.query import HiddenText, Query
+from realmctl.spans.tagged_queries import Masking
 from realmctl.tokens.frame import AROUND_ONE
 
 
@@ -36,8 +37,8 @@ class Passages:
         number = int(np.abs(start_S - self.corpus.lengths[row] / 2).argmin())
         return 1 + number, int(start_S[number])
 
-    def query(self, number: int) -> Query:
-        """Return the first part of block `number` as a query without masks, cut at its start to `query_length`."""
+    def query(self, number: int, mask_id: int, masking: Masking, rng: np.random.Generator) -> Query:
+        """Return the first part of block `number` as a query without masks, cut at its start to `query_length`. Nothing is drawn."""
         row = int(self.rows[number])
         tokens = np.asarray(self.corpus.tokens(row)[: self._second_part(row)[1]], dtype=np.int64)
         nothing = np.empty(0, dtype=np.int64)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -21,11 +22,13 @@ from realmctl.lab.language_models.models.files import require_named_prompt, save
 from realmctl.lab.language_models.models.known import load_reader
 from realmctl.lab.language_models.models.prompts import BlockPrompt
 from realmctl.lab.language_models.models.reading import LmReader, Passage, ReadingLimits
+from realmctl.lab.language_models.options import PretrainLmOptions
 from realmctl.lab.language_models.passages import Passages
-from realmctl.models.inputs import QueryBatch
+from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import frozen_dtype, pick_device
+from realmctl.models.retriever import Retriever
 from realmctl.spans.query import Query
-from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import Queries, TaggedQueries
 from realmctl.training.objective import Sums
 from realmctl.training.readers.reader import PretrainReader
 from realmctl.training.settings.pretrain import PretrainSettings
@@ -36,8 +39,8 @@ class LanguageModelReader(PretrainReader):
 
     module: LmReader
 
-    def __init__(self, settings: PretrainSettings, queries: TaggedQueries | Passages, corpus: Corpus) -> None:
-        folder, trained = Path(str(settings.reader_lm)), settings.reader_is_trained
+    def __init__(self, settings: PretrainLmOptions, queries: Queries, corpus: Corpus) -> None:
+        folder, trained = Path(str(settings.reader_lm)), not settings.freezes_reader
         require_named_prompt(folder, {"--block-prompt": settings.block_prompt})
         self.module = load_reader(
             folder,
@@ -49,7 +52,13 @@ class LanguageModelReader(PretrainReader):
         self.module.require_pairs()
         if isinstance(self.module, CausalReader) and not trained:
             self.module.kept.budget = settings.reader_cache * 1e9
-        self.queries, self.corpus = queries, corpus
+        self.queries, self.corpus, self.is_trained = queries, corpus, trained
+
+    @classmethod
+    def of(cls, settings: PretrainSettings, corpus: Corpus, collator: Collator, retriever: Retriever) -> Self:
+        assert isinstance(settings, PretrainLmOptions)  # its options name the reader
+        queries = TaggedQueries(settings.spans, corpus) if settings.spans else Passages(corpus, retriever.query_length)
+        return cls(settings, queries, corpus)
 
     def hidden(self, query: Query) -> int:
         return len(self.module.tokens(self.queries.text(query))[1])
@@ -62,6 +71,8 @@ class LanguageModelReader(PretrainReader):
         return self.module.log_prob([self.queries.text(query) for query in asked.queries], blocks, places_BN)
 
     def save(self, out: Writer) -> None:
+        if not self.is_trained:  # it stays where it is
+            return
         with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
             save_language_model(self.module.cpu().model, part.path)
 

@@ -29,11 +29,11 @@ from realmctl.lab.language_models.models.prompts import (
     sentinel_ids,
 )
 from realmctl.lab.language_models.models.reading import LmReader, Passage, ReadingLimits, Row
+from realmctl.lab.language_models.options import Reading
 from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.qa_model import Answering
-from realmctl.retrieval.answering.settings import Reading
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.retrieval.search.text_search import TextSearch
 
@@ -91,6 +91,11 @@ class ReadingModel(Answering):
 
     def tokens(self, questions: Sequence[str]) -> list[TokenIds]:
         return self.searcher.tokens(questions)
+
+    def measures(self) -> dict[str, float]:
+        """Return `cut_blocks`: of the blocks that were read, the share that did not fit whole."""
+        cut, read = self.reader.cut_share()
+        return {"cut_blocks": round(cut / max(1, read), 6)}
 
     @torch.no_grad()
     def read(

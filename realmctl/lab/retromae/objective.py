@@ -6,7 +6,6 @@ wordpieces, with weight 1 (Xiao et al., EMNLP 2022, section 3). DupMAE adds the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -33,7 +32,7 @@ from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.data.order import DataOrder
 from realmctl.training.evaluation.on_cloze import train_on_cloze
-from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objective import Objective, Sums
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
 DECODER_SETS = 256
@@ -58,7 +57,7 @@ class RetroMaeMicroBatch:
     rows_in_batch: int
 
 
-class RetroMaeObjective(SelfContained):
+class RetroMaeObjective(Objective[RetroMaeMicroBatch]):
     """Trains a RetroMAE on masked windows of blocks.
 
     Raises:
@@ -71,9 +70,6 @@ class RetroMaeObjective(SelfContained):
         self.order = DataOrder(len(examples), min(settings.batch_size, len(examples)), settings.seed)
         self.own = processes.share(self.order.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
-        self.chance = (2 + settings.bag_of_words) * math.log(model.mlm.config.vocab_size)
-
-    chance_is_exact = False  # a bag of words has no more than one count of each
 
     def _whole_batch(self, step: int) -> list[Query]:
         rng = generator(self.settings.seed, Stream.MLM_MASKS, step)

@@ -24,7 +24,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.masked_blocks import rows_by_document
-from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
+from realmctl.training.in_batch import Example, InBatchContrast, train_retriever
 
 T = TypeVar("T")
 SHORTEST_WINDOW = 5

@@ -18,17 +18,13 @@ from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
-from realmctl.log import warn
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
-from realmctl.pipeline.sources import localise
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, answer_record, answers_text
-from realmctl.retrieval.search.opening import load_search
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.spans.query import hide_answer
 from realmctl.tokens.frame import AROUND_ONE
@@ -143,45 +139,6 @@ def ask(
     if probe is not None and found.answers:
         told = probe_of(open_artifact(probe), qa.blocks.artifact, question, found.best.text)
     return Asked(question, found.answers, found.hits, ablation, told)
-
-
-def ask_language_model(
-    question: str,
-    reader_lm: str,
-    workspace: Path,
-    top: int,
-    options: ReadingOptions,
-    *,
-    blocks: Path | None = None,
-    index: Path | None = None,
-) -> AnsweredQuestion:
-    """The `top` best answers of a language model that reads the blocks that the workspace's search finds, each with its evidence.
-
-    Args:
-        question: the question.
-        reader_lm: the language model: a folder or a hub id.
-        workspace: folder of the index, retriever and blocks that are not named; without an index BM25 searches.
-        top: the number of answers.
-        options: how it reads.
-        blocks: the blocks.
-        index: the index, or the model that holds it.
-
-    Raises:
-        ConfigError: the question is empty, or a prompt or a length does not suit the model.
-        InputError: there are no blocks, or no language model that can be used.
-    """
-    if not question.strip():
-        raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
-    folder = Path(localise(reader_lm, (), True, "--reader-lm"))
-    search = load_search(workspace, blocks=blocks, index=index)
-    model = ReadingModel.open(folder, search, options)
-    answered = model.ask(question, top)
-    cut, read = model.reader.cut_share()
-    if cut:
-        warn(
-            f"{cut} of {read} blocks did not fit into the {model.reader.room} tokens of an input and were cut at their end"
-        )
-    return answered
 
 
 def answered_without(qa: QaModel, question: str, rows: Sequence[int], top: int) -> AnswerAblation:

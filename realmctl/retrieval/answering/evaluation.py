@@ -11,15 +11,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import fmean
 from typing import TextIO
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
-from realmctl.extras.ir.ranking.judged import judged_questions
-from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
 from realmctl.log import progress, warn
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question, read_questions
@@ -36,10 +33,9 @@ from realmctl.retrieval.answering.score_files import (
     Evidence,
     Prediction,
 )
-from realmctl.retrieval.answering.settings import EvalSettings, judgements_of
+from realmctl.retrieval.answering.settings import EvalSettings
 from realmctl.retrieval.names import option_of_bm25
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
-from realmctl.retrieval.search.text_search import TextSearch
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"
@@ -59,14 +55,14 @@ def check_evaluation(settings: EvalSettings) -> None:
     given = option_of_bm25(settings.bm25_stemmer, settings.bm25_tokens)
     if given and settings.retrieval != "bm25":
         raise ConfigError(f"{given} is for --retrieval bm25. A fine-tuned model keeps its own BM25.")
-    if settings.qa_model is not None and settings.reader_lm is not None:
-        raise ConfigError(
-            "--reader-lm reads what a searcher finds. Name --retriever and --index, or --retrieval bm25, instead of --qa-model."
-        )
-    if judgements_of(settings.questions, settings.qrels) and (settings.qa_model or settings.reader_lm):
-        raise ConfigError(
-            "Judged queries measure retrieval alone. Name --retriever and --index instead of --qa-model and --reader-lm."
-        )
+    if not settings.reads_blocks:
+        given_of_reading = {
+            f"--scorer {settings.scorer}": settings.scorer != "auto",
+            f"--reader-beam {settings.reader_beam}": settings.reader_beam,
+            "--all-scorers": settings.all_scorers,
+        }
+        if flag := next((name for name, value in given_of_reading.items() if value), None):
+            raise ConfigError(f"{flag} is for a model that answers, and a searcher alone is evaluated. Leave it out.")
     if settings.qa_model is None:
         kind.check(_search_inputs(settings))
 
@@ -77,14 +73,11 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     f1: mean overlap of prediction and answer by the main scorer, where answers are texts.
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
     (ORQA's test). provenance_recall@k: share with a hit of a document that the question names, where questions do (KILT, BEIR).
-    Questions without answers have only the last one. cut_blocks: of the blocks that a language model read, the share that did not fit whole.
+    Questions without answers have only the last one. Beside them stand what the model itself measures (`Answering.measures`).
     Raises ConfigError when the scorer does not suit the answers.
     """
-    if qrels := judgements_of(settings.questions, settings.qrels):
-        asked = judged_questions(settings.questions, qrels)
-    else:
-        asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
-    questions, hits, system = asked[: settings.limit], settings.hits, _system(settings)
+    asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
+    questions, hits, system = asked[: settings.limit], settings.hits, settings.system()
     qa = system if isinstance(system, Answering) else None
     searches = not isinstance(system, QaModel) or system.answerer.searcher is not None
     scorers = fitting_scorers(questions, settings.scorer) if qa else []
@@ -121,9 +114,8 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
             retrieved.write("\n]\n" if questions else "[]\n")
     scores = _scores(counts, tested, len(questions), scorers, overlaps)
     _tell_unknown(scores, questions)
-    if isinstance(system, ReadingModel):
-        cut, read = system.reader.cut_share()
-        scores["cut_blocks"] = round(cut / max(1, read), 6)
+    if qa:
+        scores |= qa.measures()
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
     return scores
 
@@ -140,21 +132,10 @@ def _search_inputs(settings: EvalSettings) -> SearchInputs:
     )
 
 
-def _system(settings: EvalSettings) -> Answering | Searcher:
+def system_of(settings: EvalSettings) -> Answering | Searcher:
+    """Open the fine-tuned model, or the searcher that is evaluated alone."""
     if settings.qa_model is None:
-        searcher = searcher_type(settings.retrieval or "dense").start(_search_inputs(settings))
-        if settings.reader_lm is None:
-            return searcher
-        options = ReadingOptions(
-            reading=settings.reading,
-            blocks=settings.reader_beam or ReadingOptions.blocks,
-            prompt=settings.prompt,
-            block_prompt=settings.block_prompt,
-            length=settings.reader_length,
-            answer_length=settings.answer_length,
-        )
-        search = TextSearch(searcher, searcher.corpus)
-        return ReadingModel.open(Path(settings.reader_lm), search, options, settings.device, settings.precision)
+        return searcher_type(settings.retrieval or "dense").start(_search_inputs(settings))
     return QaModel.open(
         settings.qa_model,
         blocks=settings.blocks,

@@ -87,6 +87,10 @@ class Answering(TextSearch, ABC):
     ) -> list[list[Answer]]:
         """Return the `top` best answers with different texts to each question, best first; `hits` are its retrieved blocks."""
 
+    def measures(self) -> dict[str, float]:
+        """Return what the model measured of its answers so far, for `eval-em`."""
+        return {}
+
     def ask(self, question: str, top: int = 3) -> AnsweredQuestion:
         """Return the `top` best answers with different texts to a question.
 

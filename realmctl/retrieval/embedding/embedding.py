@@ -20,7 +20,7 @@ from realmctl.artifacts.arrays import evenly_spaced, open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, NotFiniteError
 from realmctl.execution.batches import batched, slices
-from realmctl.extras.ray.ray_workers import map_on_ray
+from realmctl.execution.shards import LOCAL, cluster
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import progress, warn
 from realmctl.models.inputs import Collator
@@ -96,7 +96,7 @@ class LocalEmbedder:
             )
 
 
-class RayEmbedder:
+class ClusterEmbedder:
     """Embeds blocks on the Ray cluster that RAY_ADDRESS names, or on a Ray that starts on this machine.
 
     Each worker loads the retriever once. A range is embedded in one piece, so the vectors are those of one process.
@@ -107,6 +107,7 @@ class RayEmbedder:
 
     def __init__(
         self,
+        executor: str,
         retriever: Artifact,
         blocks: Artifact,
         *,
@@ -115,6 +116,7 @@ class RayEmbedder:
         batch_size: int = 0,
         workers: int = 0,
     ) -> None:
+        self.cluster = cluster(executor)
         settings = read_settings(retriever.path)
         self.projection, self.block_length, self.layout = settings.projection, settings.block_length, settings.layout
         self.workers, self.gpus = workers, device != "cpu"
@@ -122,7 +124,9 @@ class RayEmbedder:
         self.loading = *places, device, precision, batch_size
 
     def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
-        vectors = map_on_ray(_embed, ranges, self.workers, gpus=self.gpus, initializer=_load, initargs=self.loading)
+        vectors = self.cluster.map(
+            _embed, ranges, self.workers, gpus=self.gpus, initializer=_load, initargs=self.loading
+        )
         for made in vectors:
             on_progress(len(made))
             yield made
@@ -171,9 +175,15 @@ def embed_artifact(
         settings.workers,
     )
     embedder: Embedder
-    if settings.executor == "ray":
-        embedder = RayEmbedder(
-            retriever, blocks, device=device, precision=precision, batch_size=batch_size, workers=workers
+    if settings.executor != LOCAL:
+        embedder = ClusterEmbedder(
+            settings.executor,
+            retriever,
+            blocks,
+            device=device,
+            precision=precision,
+            batch_size=batch_size,
+            workers=workers,
         )
     else:
         embedder = LocalEmbedder.load(retriever, corpus, device=device, precision=precision, batch_size=batch_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, runtime, setting
 from realmctl.pipeline.fields import MOST_WORKERS
 
@@ -20,7 +20,7 @@ class EmbedSettings(Settings):
         "Blocks per batch. Default: as many as fit a CPU core's cache, or 128 on a GPU.", default=None, at_least=1
     )
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
+    executor: str = runtime(help_texts.EXECUTOR, default=LOCAL, choices=executor_names)
     workers: int = runtime(
         "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.",
         default=0,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.deviations import PretrainDeviation
-from realmctl.lab.language_models.passages import Passages
-from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import Queries, TaggedQueries
 from realmctl.training.data.draws import Stream, generator
 
 SHARDS, SHARDS_OF_A_ROUND = 5000, 4
@@ -87,12 +86,10 @@ class SpanOrder(Protocol):
         ...
 
 
-def span_order(
-    queries: TaggedQueries | Passages, batch_size: int, seed: int, official: Collection[PretrainDeviation]
-) -> SpanOrder:
-    """Passes over all spans or passages. `shards` passes over shards of them, `span-draws` over blocks instead of spans."""
+def span_order(queries: Queries, batch_size: int, seed: int, official: Collection[PretrainDeviation]) -> SpanOrder:
+    """Passes over all queries. `shards` passes over shards of them, `span-draws` over blocks instead of spans."""
     order = ShardedDataOrder if "shards" in official else DataOrder
-    if "span-draws" not in official or isinstance(queries, Passages):
+    if "span-draws" not in official or not isinstance(queries, TaggedQueries):
         return order(queries.count, batch_size, seed)
     first = first_spans(queries)
     return SpanDraws(order(len(first), batch_size, seed), first, len(queries.spans), seed)

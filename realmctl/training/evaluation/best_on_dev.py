@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Generic
 
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
@@ -15,48 +16,44 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
 from realmctl.training.evaluation.best_weights import BestWeights
-from realmctl.training.objective import Around, Objective, Part
+from realmctl.training.objective import Objective, Observer, Part
 from realmctl.training.settings.finetune import FinetuneSettings
 
 
-class Reading(Objective[Part], Protocol[Part]):
+class Reading(Objective[Part]):
     """An objective that reads questions. Its metrics have `span_exact_match`."""
 
     questions: list[Question]
 
+    @abstractmethod
     def parts(self, numbers: list[int], questions_in_batch: int) -> Sequence[Part]:
         """Return micro-batches of these questions, by number."""
-        ...
 
 
-class BestOnDev(Around[Part]):
-    """The objective `inner`, scored every `dev_every` steps on the questions of `dev`, an objective on the same modules.
+class BestOnDev(Observer, Generic[Part]):
+    """Scores the weights every `dev_every` steps on the questions of `dev`, an objective on the same modules.
 
-    Its best weights and their score are in `folder`.
+    The best weights and their score are in `folder`.
     """
 
-    def __init__(self, inner: Objective[Part], dev: Reading[Part], settings: FinetuneSettings, folder: Path) -> None:
-        super().__init__(inner)
-        self.dev, self.settings, self.weights = dev, settings, BestWeights(folder, inner.modules)
+    name = "dev"
+
+    def __init__(self, dev: Reading[Part], settings: FinetuneSettings, folder: Path) -> None:
+        self.dev, self.settings, self.weights = dev, settings, BestWeights(folder, dev.modules)
         self.at_last = 0.0
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> bool:
         """Return whether a step was scored before the checkpoint: `restore` needs the best weights then."""
-        return {**self.inner.state(), "scored": bool(self.weights.best())}
+        return bool(self.weights.best())
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: bool) -> None:
         """Check that the best weights so far are there. Raises InputError if they were damaged or are missing."""
-        self.weights.require(state["scored"])
-        self.inner.restore(state)
+        self.weights.require(state)
 
     def before_step(self, step: int) -> Mapping[str, float]:
         """Every `dev_every` steps, score the weights after `step` steps."""
-        logged = self.inner.before_step(step)
-        return (
-            {**logged, "dev_span_exact_match": self.measure(step)}
-            if step and step % self.settings.dev_every == 0
-            else logged
-        )
+        due = step and step % self.settings.dev_every == 0
+        return {"dev_span_exact_match": self.measure(step)} if due else {}
 
     def measure(self, step: int) -> float:
         """Score the weights, and keep them if they are better than all earlier ones."""
@@ -67,7 +64,7 @@ class BestOnDev(Around[Part]):
     def at_end(self, step: int) -> Mapping[str, float]:
         """Score the weights after the last step."""
         self.at_last = self.measure(step)
-        return {**self.inner.at_end(step), "dev_span_exact_match": self.at_last}
+        return {"dev_span_exact_match": self.at_last}
 
     def take(self, step: int) -> dict[str, float]:
         """Called after `at_end`: load the best weights into the modules, and return their step and score.
@@ -88,8 +85,8 @@ class BestOnDev(Around[Part]):
             NotFiniteError: The loss on them is not finite. Scores that are not have no best span.
         """
         right, count = 0.0, 0.0
-        device = next(self.modules.parameters()).device
-        with evaluating(self.modules), autocast(device, self.settings.precision):
+        device = next(self.dev.modules.parameters()).device
+        with evaluating(self.dev.modules), autocast(device, self.settings.precision):
             for numbers in batched([*range(len(self.dev.questions))], self.settings.batch_size):
                 own = numbers[processes.rank() :: processes.world_size()]
                 for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together

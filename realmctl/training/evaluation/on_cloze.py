@@ -1,4 +1,4 @@
-"""Training that is watched by cloze recall: measured at the start, every so often and at the end, with an alarm, an early stop, and the best
+"""Training that is watched by cloze recall: measured at the start, every so often and at the end, with an alarm, and the best
 weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
@@ -9,12 +9,13 @@ is not to find the block of a sentence, as REALM's, need not gain on sentences (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
@@ -30,7 +31,7 @@ from realmctl.training.evaluation.best_weights import FOLDER, BestWeights
 from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassages, Gain, Ranks, gain, recall
 from realmctl.training.loop import train
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
-from realmctl.training.objective import Around, Objective, Part
+from realmctl.training.objective import Objective, Observer, Part, merged
 from realmctl.training.settings.cloze import ClozeSettings
 
 OF_TITLES = ("title", "reworded_title")
@@ -97,11 +98,11 @@ class ClozeQueries:
         return by_sentence, self.titles.ranks(retriever, self.collator, self.precision)
 
 
-class OnCloze(Around[Part]):
-    """The objective `inner`, measured on sentences that were cut out of blocks.
+class OnCloze(Observer):
+    """Measures a retriever on sentences that were cut out of blocks.
 
     Args:
-        inner: The objective. Its modules hold the retriever.
+        modules: What is trained, and kept. They hold the retriever.
         retriever: What is measured.
         asked: The sentences, and the titles.
         settings: How often, when to stop, and what to keep.
@@ -109,41 +110,30 @@ class OnCloze(Around[Part]):
         what: Name of the stage for messages.
     """
 
+    name = "cloze"
+
     def __init__(
         self,
-        inner: Objective[Part],
+        modules: nn.ModuleDict,
         retriever: Retriever,
         asked: ClozeQueries,
         settings: ClozeSettings,
         folder: Path,
         what: str,
     ) -> None:
-        super().__init__(inner)
         self.retriever, self.asked, self.settings = retriever, asked, settings
         self.what, self.every, self.guarded = what, settings.measured_every, settings.keep in ("gain", "unless-lost")
-        self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
+        self.weights = BestWeights(folder, modules) if settings.keep != "last" else None
         self.alarms = Alarms([lost_rule(settings.steps, self.guarded, what)], settings.stop_on, what)
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
         self.reworded_N = np.zeros(0, bool) if asked.titles is None else asked.titles.in_other_words()
-        self.best_step, self.best_rr, self.last_step = 0, 0.0, 0
         self.at_last: dict[str, Any] = {}
-
-    @property
-    def finished(self) -> bool:
-        patience = self.settings.cloze_patience
-        waited = patience > 0 and self.last_step - self.best_step >= patience * self.every
-        return waited or self.inner.finished
 
     def before_step(self, step: int) -> Mapping[str, Any]:
         """Every `every` steps, and before the first, measure the weights after `step` steps."""
         self.alarms.stop_if_raised(step)
-        logged = self.inner.before_step(step)
-        if step % self.every:
-            return logged
-        found = self.measure(step)
-        raised = [*logged.get("alarms", ()), *found.pop("alarms", ())]
-        return {**logged, **found, **({"alarms": raised} if raised else {})}
+        return {} if step % self.every else self.measure(step)
 
     def measure(self, step: int) -> dict[str, Any]:
         """Measure the weights, and keep them if they are the best. Returns recall, the gain over the start, and alarms."""
@@ -155,15 +145,11 @@ class OnCloze(Around[Part]):
         found |= _told("cloze_gain", won)
         if title_N is not None:
             found |= self._of_titles(title_N)
-        if found["cloze_rr"] > self.best_rr:
-            self.best_step, self.best_rr = step, found["cloze_rr"]
-        self.last_step = step
         if self.weights is not None and (step == 0 or self._is_good(won, found)):
             titles = None if title_N is None else title_N.tolist()
             score = step if self.settings.keep == "unless-lost" else found["cloze_rr"]
             self.weights.offer(step, score, ranks=rank_N.tolist(), titles=titles)
-        raised = self.alarms.observe({**found, "step": step}) if step else []
-        return {**found, **({"alarms": raised} if raised else {})}
+        return merged(found, {"alarms": self.alarms.observe({**found, "step": step}) if step else ()})
 
     def _is_good(self, won: Gain, found: Mapping[str, Any]) -> bool:
         """Whether the weights may be kept: by the gain of sentences, and by those of titles in `found`, where they are asked."""
@@ -175,7 +161,7 @@ class OnCloze(Around[Part]):
     def at_end(self, step: int) -> Mapping[str, Any]:
         """Measure the weights after the last step."""
         self.at_last = self.measure(step)
-        return {**self.inner.at_end(step), **self.at_last}
+        return self.at_last
 
     def take(self, step: int) -> dict[str, Any]:
         """Called after `at_end`: load the weights that are kept into the modules.
@@ -228,26 +214,18 @@ class OnCloze(Around[Part]):
     def state(self) -> dict[str, Any]:
         """Return what was measured so far."""
         return {
-            **self.inner.state(),
-            "cloze": {
-                "start": None if self.start_N is None else self.start_N.tolist(),
-                "start_titles": None if self.start_titles_N is None else self.start_titles_N.tolist(),
-                "best": [self.best_step, self.best_rr],
-                "last": self.last_step,
-                "alarms": self.alarms.state(),
-            },
+            "start": None if self.start_N is None else self.start_N.tolist(),
+            "start_titles": None if self.start_titles_N is None else self.start_titles_N.tolist(),
+            "alarms": self.alarms.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned. Raises InputError if the best weights that were kept are missing."""
-        found = state["cloze"]
         if self.weights is not None:
-            self.weights.require(found["start"] is not None)
-        self.inner.restore(state)
-        self.start_N = None if found["start"] is None else np.array(found["start"])
-        self.start_titles_N = None if found["start_titles"] is None else np.array(found["start_titles"])
-        (self.best_step, self.best_rr), self.last_step = found["best"], found["last"]
-        self.alarms.restore(found["alarms"])
+            self.weights.require(state["start"] is not None)
+        self.start_N = None if state["start"] is None else np.array(state["start"])
+        self.start_titles_N = None if state["start_titles"] is None else np.array(state["start_titles"])
+        self.alarms.restore(state["alarms"])
 
 
 def train_on_cloze(
@@ -257,6 +235,9 @@ def train_on_cloze(
     blocks: Artifact | None,
     out: Writer,
     what: str,
+    observers: Sequence[Observer] = (),
+    *,
+    chance: float = 0.0,
 ) -> dict[str, Any]:
     """Train within the minutes of the settings, and measure cloze recall where they ask for it. See `realmctl.training.loop.train`.
 
@@ -267,6 +248,7 @@ def train_on_cloze(
         blocks: Blocks that sentences are cut out of; not needed without cloze recall.
         out: The artifact being written.
         what: Name of the stage.
+        observers, chance: Those of `train`.
 
     Raises:
         InputError: The blocks have too few sentences.
@@ -274,12 +256,13 @@ def train_on_cloze(
     """
     with data_parallel.process_group(pick_device(settings.device)):
         if not settings.cloze_recall or retriever is None or blocks is None:
-            return train(objective, within_minutes(settings, out, what, lambda: objective), out, what)
+            settings = within_minutes(settings, out, what, lambda: objective)
+            return train(objective, settings, out, what, observers, chance=chance)
         asked = ClozeQueries.drawn(settings, blocks)
         if settings.cloze_titles and asked.titles is None:
             say(f"{what}: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
         settings = within_minutes(settings, out, what, lambda: objective, lambda: asked.ranks(retriever))
-        watched = OnCloze(objective, retriever, asked, settings, out.scratch(FOLDER), what)
-        metrics = train(watched, settings, out, what)
-        last = watched.take(metrics["steps"])
+        watch = OnCloze(objective.modules, retriever, asked, settings, out.scratch(FOLDER), what)
+        metrics = train(objective, settings, out, what, [*observers, watch], chance=chance)
+        last = watch.take(metrics["steps"])
         return {**metrics, **last, "alarms": {**metrics["alarms"], **last["alarms"]}}

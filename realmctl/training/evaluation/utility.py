@@ -23,9 +23,9 @@ from realmctl.retrieval.search.candidates import ABSENT, candidates
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks, positives
 from realmctl.training.objective import Sums
-from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
+from realmctl.training.realm import Micro, RealmObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
+from realmctl.training.settings.pretrain import UtilitySettings
 
 KINDS = ("own", "told", "random")
 """own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores
@@ -35,31 +35,14 @@ SEARCHED = 20
 
 def eval_utility(settings: UtilitySettings) -> dict[str, object]:
     """Measure the utility of a model, or of its parts. Returns what `measure_utility` returns."""
-    retriever, index, reader = settings.parts
-    objective = PretrainObjective(
-        PretrainSettings(
-            spans=settings.spans,
-            blocks=settings.blocks,
-            retriever=retriever,
-            index=index,
-            encoder=reader,
-            candidates=settings.candidates,
-            batch_size=settings.batch_size,
-            device=settings.device,
-            precision=settings.precision,
-            marginal="token",
-            reader_lm=settings.reader_lm,
-            block_prompt=settings.block_prompt,
-            reader_length=settings.reader_length,
-        ),
-        Retriever.load(retriever.path),
-        IndexInUse(index, str(pick_device(settings.device))),
-    )
+    asked = settings.pretraining()
+    in_use = IndexInUse(asked.index, str(pick_device(settings.device)))
+    objective = RealmObjective(asked, Retriever.load(asked.retriever.path), in_use)
     return measure_utility(objective, settings.queries)
 
 
 @torch.no_grad()
-def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, object]:
+def measure_utility(objective: RealmObjective, most: int = 0) -> dict[str, object]:
     """Hide every salient span once and fill it with the objective's candidates, in the objective's precision.
 
     The objective must have a null document. `most` above 0 measures a random sample of that many spans.
@@ -84,20 +67,18 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
         for spans in batched(chosen, batch_size):
             for part in objective.parts(spans, rng):
                 with autocast(where, objective.settings.precision):
-                    loss, comparison = objective.compare(part)
-                    require_finite_scores(
-                        loss, f"the reader {objective.settings.encoder or objective.settings.reader_lm}"
-                    )
-                    worth = objective.utility_sums(*comparison)
-                blocks.add_compared(
-                    [query.targets for query in part.asked.queries], part.rows_BN, objective.corpus, *comparison
-                )
+                    found = objective.step(part)
+                    require_finite_scores(found.loss, f"the reader {objective.reader}")
+                    worth = objective.utility_sums(found)
+                targets = [query.targets for query in part.asked.queries]
+                compared = found.hidden_BM, found.score_BN, found.log_prob_BNM, found.present_BN
+                blocks.add_compared(targets, part.rows_BN, objective.corpus, *compared)
                 rows_BK = _rows_by_kind(objective, part, rng)
                 told += int((rows_BK[:, KINDS.index("told")] != ABSENT).sum())
-                hidden = float(comparison[0].sum())
-                likelihood = {"log_prob": (-float(loss) * part.normaliser, hidden)}
-                for found in (worth, likelihood, _by_kind(objective, part, rows_BK, comparison[2][:, :1])):
-                    _add_sums(sums, found)
+                hidden = float(found.hidden_BM.sum())
+                likelihood = {"log_prob": (-float(found.loss) * part.normaliser, hidden)}
+                for each in (worth, likelihood, _by_kind(objective, part, rows_BK, found.log_prob_BNM[:, :1])):
+                    _add_sums(sums, each)
             bar.advance(len(spans))
     _add_sums(sums, objective.reader.sums())
     means = {name: total / number for name, (total, number) in sums.items() if number}
@@ -111,9 +92,7 @@ def _add_sums(sums: dict[str, list[float]], more: Sums) -> None:
         sums[name][1] += float(number)
 
 
-def _rows_by_kind(
-    objective: PretrainObjective, part: PretrainMicroBatch, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _rows_by_kind(objective: RealmObjective, part: Micro, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return a block of each of `KINDS` for each query, int64 [B, 3]; -2 where there is none."""
     corpus, uid_B = objective.corpus, objective.own_uid(part.asked.queries)
     query_BD = objective.vectors(part.asked.queries)
@@ -132,7 +111,7 @@ def _rows_by_kind(
 
 
 def _by_kind(
-    objective: PretrainObjective, part: PretrainMicroBatch, rows_BK: NDArray[np.int64], null_B1M: Tensor
+    objective: RealmObjective, part: Micro, rows_BK: NDArray[np.int64], null_B1M: Tensor
 ) -> dict[str, tuple[float, float]]:
     """Return {kind's utility: (sum over hidden wordpieces, their number)}."""
     with autocast(null_B1M.device, objective.settings.precision):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from realmctl.log import warn
+from realmctl.retrieval.search.searcher import Searcher
+from realmctl.training.objective import Observer
 from realmctl.training.settings.finetune import FinetuneSettings
 
 QUESTIONS = 64
@@ -13,20 +15,29 @@ QUESTIONS = 64
 ALMOST_NONE = 0.02
 
 
-class AnswersInReach:
-    """Judges once, after the first 64 questions of a run, or after its last step if it has fewer.
+class AnswersInReach(Observer):
+    """Logs what the searcher learned before each step, and judges once, after the first 64 questions of a run, or after its last step if it has fewer.
 
     Without steps it gives no warning.
     """
 
-    def __init__(self, settings: FinetuneSettings) -> None:
+    def __init__(self, settings: FinetuneSettings, searcher: Searcher) -> None:
+        self._searcher = searcher
         self._after = min(settings.steps, -(-QUESTIONS // settings.batch_size))
         self._beams = {"answer_in_beam": settings.retriever_beam, "answer_in_reader": settings.reader_beam}
         self._values: dict[str, list[float]] = {name: [] for name in self._beams}
         self._asked = settings.batch_size * self._after
 
-    def observe(self, line: Mapping[str, Any]) -> None:
+    def before_step(self, step: int) -> Mapping[str, float]:
+        """Return the learned numbers of the searcher."""
+        return self._searcher.learnt()
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Take the metrics of a step, and warn once if almost no question has an answer in reach."""
+        self._judge(line)
+        return {}
+
+    def _judge(self, line: Mapping[str, Any]) -> None:
         for name, values in self._values.items():
             values.append(float(line[name]))
         if len(self._values["answer_in_beam"]) != self._after:

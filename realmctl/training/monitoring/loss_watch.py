@@ -18,10 +18,10 @@ LEARNED = 0.01
 """Below this share of the range a loss is so small that a gradient near 0 is no sign of failure."""
 
 
-def loss_rules(steps: int, chance_is_exact: bool) -> list[AlarmRule]:
+def loss_rules(steps: int, chance: float) -> list[AlarmRule]:
     """Return the rules of a run of `steps` steps.
 
-    The metrics are those of `LossWatch`. Where `chance_is_exact` is False, a loss that equals chance says nothing.
+    The metrics are those of `LossWatch`. `chance` is as there.
     """
     window, always = min(WINDOW, max(SHORTEST_WINDOW, steps // 4)), range(steps + 1)
     found = [
@@ -56,7 +56,7 @@ def loss_rules(steps: int, chance_is_exact: bool) -> list[AlarmRule]:
             "Check that something is hidden (--mask-rate), that the blocks hold the answers, and that --lr is not far too low.",
         ),
     ]
-    if chance_is_exact:
+    if chance:
         found.append(
             AlarmRule(
                 "loss_at_chance",
@@ -78,14 +78,13 @@ class LossWatch:
 
     Args:
         steps: Steps of the run.
-        chance: Loss of guessing, in nats; 0 where it is not known.
-        chance_is_exact: Whether a model that tells nothing apart has exactly this loss.
+        chance: Loss of a model that tells nothing apart, in nats; 0 where it is not known.
         stop_on: Names of the alarms at which the run stops.
         what: Name of the stage for messages.
     """
 
-    def __init__(self, steps: int, chance: float, chance_is_exact: bool, stop_on: Sequence[str], what: str) -> None:
-        self.alarms = Alarms(loss_rules(steps, chance_is_exact and chance > 0), stop_on, what)
+    def __init__(self, steps: int, chance: float, stop_on: Sequence[str], what: str) -> None:
+        self.alarms = Alarms(loss_rules(steps, chance), stop_on, what)
         self._chance = chance
         self._range: float | None = None
         self._first_gradient: float | None = None

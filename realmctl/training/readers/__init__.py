@@ -1,1 +1,1 @@
-"""The readers p(y|z,x) of pre-training: one seam, and one file for each kind."""
+"""The readers p(y|z,x) of pre-training: one seam, and REALM's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.precision import to_device
 from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
@@ -29,6 +31,7 @@ class MaskedReader(PretrainReader):
     """A masked language model. Raises ConfigError when it has too few positions for a query beside a block."""
 
     module: Reader
+    queries: TaggedQueries
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class MaskedReader(PretrainReader):
         collator: Collator,
         block_length: int,
     ) -> None:
+        self.queries, self.is_trained = queries, not settings.freezes_reader
         start = starting_bert(
             settings.encoder, settings.bert, settings.blocks, settings.seed, settings.dropout, "trained"
         )
@@ -47,10 +51,13 @@ class MaskedReader(PretrainReader):
         longest_body = min(block_length - AROUND_ONE, int(corpus.lengths.max()))
         longest_input = self.query_length + longest_body + len(collator.frame.between)
         require_positions(self.module.mlm, longest_input, "tag --query-length and chunk --max-wordpieces")
-        pieces = 1.0 if settings.per_token else float(np.diff(queries.spans[:, 1:3]).mean())
-        self.chance = pieces * math.log(self.module.mlm.config.vocab_size)
-        self.chance_is_exact = settings.per_token
+        self.chance = math.log(self.module.mlm.config.vocab_size)
         self.lr_multipliers = layer_lr_multipliers(self.module.mlm.base_model, settings.layer_decay)
+
+    @classmethod
+    def of(cls, settings: PretrainSettings, corpus: Corpus, collator: Collator, retriever: Retriever) -> Self:
+        assert settings.spans is not None  # `check` asks for it
+        return cls(settings, TaggedQueries(settings.spans, corpus), corpus, collator, retriever.block_length)
 
     def hidden(self, query: Query) -> int:
         return query.hidden

@@ -16,6 +16,8 @@ from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.training.monitoring.index_change import drift
 from realmctl.training.refresh.index_maker import IndexMaker
 
+DUE = 0.001
+"""Drift since the last snapshot at which the next one is due."""
 CHECKED_EVERY = 4
 """Number of steps between two measurements of the drift."""
 CHECKED_BLOCKS = 32

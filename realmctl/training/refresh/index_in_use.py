@@ -24,6 +24,7 @@ from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.training import data_parallel
 from realmctl.training.index_shards import open_own_shard
+from realmctl.training.objective import Observer
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
 from realmctl.training.refresh.kinds import Refresh, refresh_of
 from realmctl.training.settings.pretrain import RefreshSettings
@@ -237,6 +238,25 @@ class IndexInUse:
         if self._journal is None:
             return
         write_file(self._journal, "".join(json.dumps(swap) + "\n" for swap in self.swaps).encode())
+
+
+class IndexRenewal(Observer):
+    """Renews the index before each step (section 3.3): training goes on with a fresher one as soon as it is there."""
+
+    name = "index"
+
+    def __init__(self, in_use: IndexInUse, retriever: Retriever) -> None:
+        self._in_use, self._retriever = in_use, retriever
+
+    def before_step(self, step: int) -> dict[str, float]:
+        """Return the age of the index, and the wait. Raises what `IndexInUse.renew` raises."""
+        return self._in_use.renew(step, self._retriever)
+
+    def state(self) -> IndexState:
+        return self._in_use.state()
+
+    def restore(self, state: IndexState) -> None:
+        self._in_use.restore(state)
 
 
 def _same(path: Path, content: str) -> Artifact:

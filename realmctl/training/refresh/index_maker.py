@@ -12,13 +12,13 @@ import numpy as np
 from realmctl.artifacts import Artifact, Origin, Writer, lineage_of, open_artifact, tokenizer_folder, writing
 from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL
 from realmctl.index.build import build as build_index
 from realmctl.index.settings import IndexSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, RayEmbedder, embed_corpus
+from realmctl.retrieval.embedding.embedding import ClusterEmbedder, Embedder, LocalEmbedder, embed_corpus
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.refresh.protocol import RefreshRequest
 from realmctl.training.settings.pretrain import RefreshSettings
@@ -56,7 +56,7 @@ def write_retriever(path: Path, origin: Origin, retriever: Retriever, blocks: Ar
 class IndexMaker:
     """Embeds the blocks of a request with a retriever and builds the index. It opens the blocks once, when they are needed."""
 
-    def __init__(self, request: RefreshRequest, device: str, executor: Executor = "local") -> None:
+    def __init__(self, request: RefreshRequest, device: str, executor: str = LOCAL) -> None:
         self.request, self.device, self.executor = request, pick_device(device), executor
         self.blocks = open_artifact(request.blocks)
 
@@ -101,7 +101,7 @@ class IndexMaker:
 
     def _embedder(self, retriever: Artifact) -> Embedder:
         precision = self.request.precision
-        if self.executor == "ray":
-            return RayEmbedder(retriever, self.blocks, device=self.device.type, precision=precision)
+        if self.executor != LOCAL:
+            return ClusterEmbedder(self.executor, retriever, self.blocks, device=self.device.type, precision=precision)
         model = Retriever.load(retriever.path).to(self.device)
         return LocalEmbedder(model, self.collator, self.corpus, precision=precision)

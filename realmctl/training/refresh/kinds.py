@@ -17,7 +17,7 @@ from realmctl.log import say, warn
 from realmctl.models.retriever import Retriever
 from realmctl.training.checkpoint import saved_states
 from realmctl.training.refresh.child import ChildRefresher
-from realmctl.training.refresh.drift import DriftWatch
+from realmctl.training.refresh.drift import DUE, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
 from realmctl.training.refresh.protocol import LOG, RefreshFolder
 from realmctl.training.settings.pretrain import RefreshSettings
@@ -129,7 +129,7 @@ class LeadingRefresh(Refresh):
         self.taken: dict[int, str] = {}
         self.drift: DriftWatch | None = None
         if settings.refresh_every == "auto":
-            self.drift = DriftWatch(settings.refresh_drift, settings.retriever, self.maker)
+            self.drift = DriftWatch(DUE, settings.retriever, self.maker)
         self.child: ChildRefresher | None = None
         if settings.refresh != "inline" and settings.refresh_device != "elsewhere":
             self.child = ChildRefresher(self.folder, settings.refresh_device, settings.refresh == "lockstep")

@@ -18,7 +18,7 @@ from typing import Literal, Unpack
 from realmctl.artifacts import open_artifact
 from realmctl.errors import AccessError, NotFiniteError, RealmctlError, ResourceError
 from realmctl.execution.parent import die_with_parent
-from realmctl.execution.shards import Executor
+from realmctl.execution.shards import LOCAL
 from realmctl.log import say
 from realmctl.training.refresh.child import TRAINER
 from realmctl.training.refresh.index_maker import IndexMaker
@@ -34,7 +34,7 @@ class Superseded(Exception):
     """The folder holds the request of a newer trainer, so this refresher must not deliver."""
 
 
-def serve(path: Path, device: str, executor: Executor = "local") -> None:
+def serve(path: Path, device: str, executor: str = LOCAL) -> None:
     """Refresh until the shared folder is removed, because the run has ended.
 
     A child of a trainer also ends when its standard input does, because the trainer is gone, and when a newer trainer has placed its
@@ -64,7 +64,7 @@ def serve(path: Path, device: str, executor: Executor = "local") -> None:
 class Refresher:
     """Serves one request, which it reads when it is made."""
 
-    def __init__(self, folder: RefreshFolder, device: str, executor: Executor = "local") -> None:
+    def __init__(self, folder: RefreshFolder, device: str, executor: str = LOCAL) -> None:
         self.folder, self.request, self.process = folder, folder.request(), os.getpid()
         self.maker = IndexMaker(self.request, device, executor)
         self.heart = Heartbeat(folder, self.request.token, len(self.maker.corpus))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,6 +13,7 @@ from realmctl.execution import processes
 from realmctl.pipeline import Exchange, Precision, Settings, Stage, check_device, help_texts, runtime, setting
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
+from realmctl.training.names import TRACKERS
 
 Optimizer = Literal["bert", "adamw"]
 
@@ -50,12 +50,10 @@ def check_loss_alarms(flag: str, names: Sequence[str]) -> None:
         )
 
 
-TRACKERS = re.compile(r"tensorboard:.+|(trackio|wandb|mlflow)(:.+)?")
-
-
 def check_track(flag: str, value: str) -> None:
     """Check the spelling of a tracker. Raises ConfigError."""
-    if not TRACKERS.fullmatch(value):
+    name, colon, place = value.partition(":")
+    if name not in TRACKERS.names() or (colon and not place) or value == "tensorboard":
         raise ConfigError(f"{flag} {value!r} is not tensorboard:FOLDER, trackio:PROJECT, wandb:PROJECT or mlflow:URI.")
 
 

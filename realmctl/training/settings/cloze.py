@@ -62,12 +62,6 @@ class ClozeSettings(TrainSettings):
         at_least=1,
         used_with="cloze_recall",
     )
-    cloze_patience: int = setting(
-        "Stop after this number of measurements in a row without a better cloze recall. 0: take all steps.",
-        default=0,
-        at_least=0,
-        used_with="cloze_recall",
-    )
     cloze_titles: int = setting(
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain "
         "and unless-lost then keep weights only if titles show a gain over the start, and so does the third of them that shares the fewest words with "

@@ -6,6 +6,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.names import RANDOM, head_names
 from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import GroupBy, WarmStartSettings, other_start
@@ -27,21 +28,15 @@ class MlmSettings(TrainSettings):
         literals=("scratch:",),
         hub=True,
     )
-    head_init: Literal["random", "ridge"] = setting(
-        "Masked-language-model head at the start. random: random numbers where the BERT has no head. ridge: fitted to the states "
-        "of visible wordpieces, in place of any head that the BERT has.",
-        default="random",
+    head_init: str = setting(
+        "Masked-language-model head at the start. random: random numbers where the BERT has no head. Another: fitted to the blocks (ridge: to "
+        "the states of visible wordpieces), in place of any head that the BERT has.",
+        default=RANDOM,
+        choices=head_names,
     )
-    steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000, at_least=0)
+    steps: int = setting("Training steps. 0 keeps the head of --head-init.", default=10_000, at_least=0)
     layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
-    stop_at_accuracy: float | None = setting(
-        "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
-        "most. Default: take all steps.",
-        default=None,
-        above=0,
-        at_most=1,
-    )
     mask_rate: float = setting(
         "Share of the wordpieces that are hidden.", default=0.15, above=0, below=1, used_without="spans"
     )

@@ -8,9 +8,19 @@ from typing import Literal
 from realmctl.artifacts import Artifact
 from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Precision, check_device, check_refresh_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.answering.settings import LmReaderSettings
+from realmctl.pipeline import (
+    Precision,
+    Settings,
+    check_device,
+    check_refresh_device,
+    help_texts,
+    reads,
+    runtime,
+    setting,
+    source,
+)
 from realmctl.training.monitoring.alarms import AlarmName
+from realmctl.training.names import READERS, RETRIEVER_LOSSES
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import BertSettings, ExcludeOwn
@@ -28,17 +38,10 @@ class RefreshSettings(TrainSettings):
         default="background",
     )
     refresh_every: int | Literal["auto"] = setting(
-        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted by"
-        " --refresh-drift.",
+        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted, by 1 "
+        "minus the mean cosine, by 0.001.",
         default=500,
         at_least=1,
-    )
-    refresh_drift: float = setting(
-        "Drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
-        default=0.001,
-        above=0,
-        at_most=2,
-        used_with="refresh_every=auto",
     )
     max_index_age: int = runtime(
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
@@ -70,10 +73,6 @@ class RefreshSettings(TrainSettings):
     def check(self) -> None:
         if self.refresh == "lockstep" and self.refresh_every == "auto":
             raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
-        if self.refresh_every != "auto" and self.refresh_drift != type(self).refresh_drift:
-            raise ConfigError(
-                f"--refresh-drift {self.refresh_drift:g} is for --refresh-every auto. With a number of steps no drift is measured."
-            )
         if self.max_index_age and self.max_index_age < self.period:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an "
@@ -85,21 +84,19 @@ class RefreshSettings(TrainSettings):
             )
 
 
-class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSettings):
-    """REALM pre-training."""
+class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
+    """REALM pre-training. Rooms add options to `pretrain` by subclasses (`realmctl.options.pretrain`)."""
 
-    spans: Artifact | None = reads(
+    spans: Artifact = reads(
         "spans",
         help="Tagged sentences to learn from. They may come from another corpus than the blocks.",
-        replaced_by=lambda given: given.get("target") == "continuation",
-        default=None,
     )
     encoder: Artifact | None = reads(
         "encoder",
         "reader",
         help="Encoder that the reader starts from.",
         optional=True,
-        replaced_by=lambda given: bool(given.get("bert") or given.get("reader_lm")),
+        replaced_by=("bert",),
         default=None,
     )
     bert: str | None = source(
@@ -108,26 +105,8 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         literals=("scratch:",),
         hub=True,
     )
-    target: Literal["span", "continuation"] = setting(
-        "What is hidden. span: a span of a tagged sentence, as --masking says. continuation, with --reader-lm: the second part of a block, so "
-        "that no --spans are needed.",
-        default="span",
-    )
-    target_length: int = setting(
-        "most hidden tokens that are asked for.", default=64, at_least=1, at_most=4096, used_with="reader_lm"
-    )
-    reader: Literal["frozen", "trained"] | None = setting(
-        "Whether the reader learns. frozen: the retriever alone does. Default: trained; with --reader-lm frozen.",
-        default=None,
-    )
-    reader_cache: float = runtime(
-        "Memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again, for a frozen causal model. "
-        "0: they are kept within a micro-batch.",
-        default=0.0,
-        at_least=0,
-        at_most=1e5,
-        used_with="reader_lm",
-    )
+    reader: str = setting("What reads. masked: REALM's masked language model.", default="masked", choices=READERS.names)
+    freeze_reader: bool = setting("Let the retriever alone learn.", default=False)
     recall_questions: Path | None = source(
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
         default=None,
@@ -155,41 +134,13 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
         default="block",
     )
     marginal: Literal["token", "sequence"] | None = setting(
-        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token; with --reader-lm, or "
-        "another --retriever-loss than marginal, sequence.",
+        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token.",
         default=None,
     )
-    retriever_loss: Literal["marginal", "distill", "replug"] = setting(
-        "What the retriever learns. marginal: to make what is hidden likely (REALM, EMDR2). distill: to prefer the blocks with which the reader "
-        "finds it most likely (Atlas). replug: the same with the divergence in the other direction.",
+    retriever_loss: str = setting(
+        "What the retriever learns. marginal: to make what is hidden likely (REALM).",
         default="marginal",
-    )
-    likelihood: Literal["sum", "mean"] | None = setting(
-        "Log-likelihood of what is hidden: the sum or the mean over its tokens. Default: sum; with --retriever-loss distill or replug mean, as in Atlas.",
-        default=None,
-    )
-    reader_temperature: float | None = setting(
-        "What the reader's log-likelihoods are divided by. Default: 1; with --retriever-loss distill or replug 0.1, as in REPLUG. Atlas has 0.01.",
-        default=None,
-        above=0,
-        at_most=1e6,
-    )
-    ict_weight: float = setting(
-        "Weight of the inverse cloze task's loss in each step: sentences of --blocks find their block among those of their batch, as in "
-        "ict-init. 0 leaves it out.",
-        default=0.0,
-        at_least=0,
-        at_most=1e3,
-    )
-    ict_batch_size: int = setting(
-        "sentences of the inverse cloze task per step.",
-        default=32,
-        at_least=2,
-        at_most=LARGEST_BATCH,
-        used_with="ict_weight",
-    )
-    distill_start: float = setting(
-        "With --ict-weight, and in its batch. " + help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3
+        choices=RETRIEVER_LOSSES.names,
     )
     masking: Literal["salient", "random-span", "random-uniform"] = setting(
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
@@ -199,72 +150,29 @@ class PretrainSettings(LmReaderSettings, ClozeSettings, RefreshSettings, BertSet
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=())
 
-    def check(self) -> None:
-        super().check()
-        if self.distills and self.marginal == "token":
-            raise ConfigError(
-                f"--marginal token is for --retriever-loss marginal: {self.retriever_loss} compares whole spans."
-            )
-        if self.distill_start and not self.ict_weight:
-            raise ConfigError(
-                f"--distill-start {self.distill_start:g} needs --ict-weight: it compares the scores of the inverse cloze task's batch."
-            )
-        if self.per_token and self.mean_likelihood:
-            raise ConfigError("--likelihood mean is for --marginal sequence: with token each token has its own.")
-        if self.spans is None and self.target == "span":
-            raise ConfigError("--target span needs --spans, the tagged sentences in which spans are hidden.")
-        if self.target == "continuation":
-            named = {"--spans": self.spans, "--official span-draws": "span-draws" in self.official}
-            if flag := next((name for name, value in named.items() if value), None):
-                raise ConfigError(f"{flag} is for --target span: a continuation hides the second part of blocks.")
-        if self.reader_lm is None:
-            if self.target == "continuation":
-                raise ConfigError("--target continuation needs --reader-lm: a masked reader fills short spans.")
-            return
-        others = {
-            "--encoder": self.encoder,
-            "--bert": self.bert,
-            f"--masking {self.masking}": self.masking != "salient",
-            f"--layer-decay {self.layer_decay:g}": self.layer_decay != 1,
-        }
-        if flag := next((name for name, value in others.items() if value), None):
-            raise ConfigError(f"{flag} is for REALM's own reader. Leave it out with --reader-lm.")
-
-    @property
-    def distills(self) -> bool:
-        """Whether the retriever learns the reader's choice."""
-        return self.retriever_loss != "marginal"
-
     @property
     def per_token(self) -> bool:
         """Whether each hidden token has a marginal likelihood of its own."""
-        otherwise = "sequence" if self.reader_lm or self.distills else "token"
-        return (self.marginal or otherwise) == "token"
+        return (self.marginal or "token") == "token"
 
     @property
-    def mean_likelihood(self) -> bool:
-        """Whether a log-likelihood is the mean over its tokens."""
-        return (self.likelihood or ("mean" if self.distills else "sum")) == "mean"
+    def reader_name(self) -> str:
+        """The name of the reader."""
+        return self.reader
 
     @property
-    def temperature(self) -> float:
-        """What log-likelihoods are divided by."""
-        return self.reader_temperature or (0.1 if self.distills else 1.0)
-
-    @property
-    def reader_is_trained(self) -> bool:
-        return (self.reader or ("frozen" if self.reader_lm else "trained")) == "trained"
+    def freezes_reader(self) -> bool:
+        """Whether the reader keeps its weights."""
+        return self.freeze_reader
 
 
-class UtilitySettings(LmReaderSettings):
-    """Measuring retrieval utility."""
+class UtilitySettings(Settings):
+    """Measuring retrieval utility. Rooms add options to `eval-utility` by subclasses (`realmctl.options.eval-utility`)."""
 
     model: Artifact | None = reads(
         "model",
         help="Pre-trained model to measure.",
-        replaced_by=lambda given: bool(
-            given.get("retriever") and given.get("index") and (given.get("encoder") or given.get("reader_lm"))
-        ),
+        replaced_by=("retriever", "index", "encoder"),
         default=None,
     )
     spans: Artifact = reads("spans", help="Tagged sentences to measure on. Choose sentences that were not trained on.")
@@ -288,22 +196,35 @@ class UtilitySettings(LmReaderSettings):
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto")
 
-    @property
-    def parts(self) -> tuple[Artifact, Artifact, Artifact | None]:
-        """Retriever, index and reader: those that are named, or else those of the model. The reader is None with `reader_lm`.
+    def parts(self) -> tuple[Artifact, Artifact, Artifact]:
+        """Retriever, index and reader: those that are named, or else those of the model.
 
         Raises:
-            ConfigError: There is no model, and one of the three is not named; or there are two readers.
+            ConfigError: There is no model, and one of the three is not named.
         """
         model, retriever, index, reader = self.model, self.retriever, self.index, self.encoder
-        if self.reader_lm is not None and reader is not None:
-            raise ConfigError("--encoder and --reader-lm are two readers. Leave one of them out.")
         if model is not None:
-            if reader is None and self.reader_lm is None:
-                reader = model.part("reader")
-            return retriever or model.part("retriever"), index or model.part("index"), reader
-        if not (retriever and index and (reader or self.reader_lm)):
-            raise ConfigError(
-                "eval-utility needs --model, or --retriever and --index together with --encoder or --reader-lm."
+            return (
+                retriever or model.part("retriever"),
+                index or model.part("index"),
+                reader or model.part("reader"),
             )
+        if not (retriever and index and reader):
+            raise ConfigError("eval-utility needs --model, or --retriever, --index and --encoder together.")
         return retriever, index, reader
+
+    def pretraining(self) -> PretrainSettings:
+        """The settings of a pre-training with these parts, whose queries are measured. Raises what `parts` raises."""
+        retriever, index, reader = self.parts()
+        return PretrainSettings(
+            spans=self.spans,
+            blocks=self.blocks,
+            retriever=retriever,
+            index=index,
+            encoder=reader,
+            candidates=self.candidates,
+            batch_size=self.batch_size,
+            device=self.device,
+            precision=self.precision,
+            marginal="token",
+        )

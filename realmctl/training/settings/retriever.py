@@ -9,6 +9,7 @@ from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.pipeline import help_texts, runtime, setting
+from realmctl.training.names import RANDOM, projection_names
 from realmctl.training.settings.base import LARGEST_BATCH
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import WarmStartSettings
@@ -18,20 +19,6 @@ class ContrastSettings(ClozeSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
     distill_start: float = setting(help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3)
-    queue: int = setting(
-        "Blocks of earlier steps that are negatives too (MoCo). Blocks are then embedded by a copy of the retriever that follows it slowly. "
-        "Contriever has 131072. 0: the batch alone.",
-        default=0,
-        at_least=0,
-        at_most=4_194_304,
-    )
-    momentum: float = setting(
-        "share of itself that the copy keeps at each step. Contriever has 0.9995.",
-        default=0.9995,
-        at_least=0,
-        below=1,
-        used_with="queue",
-    )
     micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
 
 
@@ -39,7 +26,7 @@ NEW_RETRIEVER = {
     "projection": 128,
     "query_length": 64,
     "projection_head": "layer-norm",
-    "projection_init": "random",
+    "projection_init": RANDOM,
     "projection_norm_eps": 1e-12,
     "towers": "shared",
 }
@@ -72,10 +59,11 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
         default=None,
         at_least=3,
     )
-    projection_init: Literal["random", "pca"] | None = setting(
-        "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
-        "a sentence encoder knows. Default: random, or the retriever's.",
+    projection_init: str | None = setting(
+        "Projection at the start. random: random numbers. Another: fitted to the blocks (pca: the principal components of their vectors, which "
+        "keep what a sentence encoder knows). Default: random, or the retriever's.",
         default=None,
+        choices=projection_names,
     )
     scale: float | None = setting(
         "Factor between an inner product and the cosine at the start. Default: the width of the embeddings, or the retriever's.",
@@ -106,7 +94,7 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
         if self.retriever is not None:
             return
         bare = self.projection_head == "none"
-        if bare and (self.projection is not None or self.projection_init == "pca"):
+        if bare and (self.projection is not None or self.projection_init not in (None, RANDOM)):
             raise ConfigError(
                 "--projection-head none leaves out the projection. Leave out --projection and --projection-init too."
             )
@@ -147,32 +135,11 @@ class IctSettings(RetrieverSettings):
         default=0.9,
         at_least=0,
         at_most=1,
-        used_with="pairs=sentences",
-    )
-    pairs: Literal["sentences", "crops"] = setting(
-        "What is paired. sentences: a sentence and its block (ICT). crops: two random runs of wordpieces of a block, independent of each "
-        "other (Contriever).",
-        default="sentences",
-    )
-    delete_rate: float = setting(
-        "Share of the wordpieces that are deleted from each crop. Contriever has 0.1.",
-        default=0.0,
-        at_least=0,
-        below=1,
-        used_with="pairs=crops",
-    )
-    hard_negatives: int = setting(
-        "Hard negatives of each sentence: the blocks that BM25 ranks highest for it, but its own and those that contain it.",
-        default=0,
-        at_least=0,
-        at_most=32,
-        used_with="pairs=sentences",
     )
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,
         at_least=0,
         below=1,
-        used_with="pairs=sentences",
     )
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())

@@ -5,13 +5,14 @@ from __future__ import annotations
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
-from realmctl.lab.closed_form.closed_form import start_with_pca
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training.names import RANDOM
 from realmctl.training.settings.retriever import RetrieverSettings
 from realmctl.training.starts.encoder import starting_bert
+from realmctl.training.starts.fitted import fitted_projection
 
 
 def whole_retriever(artifact: Artifact) -> Retriever:
@@ -47,8 +48,8 @@ def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retrie
         norm_eps=settings.projection_norm_eps,
         head=settings.projection_head,
     )
-    if settings.projection_init == "pca":
-        start_with_pca(retriever, corpus, collator, settings, out)
+    if settings.projection_init not in (None, RANDOM):
+        fitted_projection(settings.projection_init).fit(retriever, corpus, collator, settings, out)
     elif settings.scale is not None:
         retriever.start_projection(scale=settings.scale)
     return retriever, corpus, collator

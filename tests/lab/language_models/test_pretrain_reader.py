@@ -13,7 +13,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 from realmctl.retrieval.search.candidates import NULL
 from realmctl.training.checkpoint import module_tensors
-from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings.pretrain import PretrainSettings
 from tests.fixtures.chain import finetune, metrics_of, pretrain

@@ -20,7 +20,7 @@ from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation import cloze_recall
 from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recall
-from realmctl.training.objectives.ict import InverseClozeObjective
+from realmctl.training.ict import InverseClozeObjective
 from realmctl.training.settings.retriever import IctSettings
 from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze

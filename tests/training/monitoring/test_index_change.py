@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from realmctl.artifacts import open_artifact
 from realmctl.retrieval.search.candidates import ABSENT
 from realmctl.training.monitoring.index_change import drift, overlap
-from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import Refresh
 from stages.build_index import BuildIndex

@@ -15,7 +15,7 @@ from realmctl.questions.questions import Question
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.monitoring import recall_questions
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training.objectives import pretrain as module
+from realmctl.training import pretrain as module
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 

@@ -11,7 +11,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.artifacts.hashing import write_sealed
 from realmctl.errors import InputError
 from realmctl.training.checkpoint import STATE
-from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.pretrain import PretrainObjective
 from realmctl.training.refresh import index_in_use
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import LockstepRefresh

@@ -13,7 +13,7 @@ from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.lab.spider.spider_init import SpiderInit
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.objectives.condenser import CondenserObjective, _examples, _start
+from realmctl.training.condenser import CondenserObjective, _examples, _start
 from stages.condenser_init import CondenserInit
 from stages.embed import Embed
 from stages.ict_init import IctInit

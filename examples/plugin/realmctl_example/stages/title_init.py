@@ -15,7 +15,7 @@ class TitleInit(RetrieverSettings, TrainingStage):
     makes = "retriever"
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.objectives.in_batch import train_retriever
+        from realmctl.training.in_batch import train_retriever
         from realmctl_example.titles import TitleObjective
 
         return train_retriever(self, out, "title-init", TitleObjective)

@@ -14,12 +14,13 @@ from transformers import BertForMaskedLM
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.extras.hub.imports.checkpoint import HUB_FILES, Checkpoint, open_checkpoint, tokenizer_files
+from realmctl.extras.hub.imports.checkpoint import HUB_FILES, Checkpoint, open_checkpoint
 from realmctl.extras.hub.imports.open_qa import import_open_qa
 from realmctl.extras.hub.imports.realm_weights import bert_config, encoder_of, retriever_of, span_reader_of
 from realmctl.imports.encoder_folder import encoder_kind
 from realmctl.imports.encoder_retriever import EncoderSettings, import_encoder
 from realmctl.imports.imported import make_imported
+from realmctl.imports.model_folder import tokenizer_files
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader

@@ -15,7 +15,7 @@ from realmctl.lab.dpr.settings import DprSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.objectives.ict import CroppingObjective, InverseClozeObjective
+from realmctl.training.ict import CroppingObjective, InverseClozeObjective
 from realmctl.training.settings.retriever import IctSettings
 
 

@@ -1,6 +1,6 @@
 """A tiny Condenser on a blocks artifact, and one of several processes that take its gradients.
 
-Usage: python -m tests.training.objectives.condenser_process BLOCKS passages|spans FILE, with RANK, WORLD_SIZE,
+Usage: python -m tests.training.condenser_process BLOCKS passages|spans FILE, with RANK, WORLD_SIZE,
 MASTER_ADDR and MASTER_PORT set
 """
 
@@ -25,7 +25,7 @@ from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
-from realmctl.training.objectives.condenser import CondenserObjective
+from realmctl.training.condenser import CondenserObjective
 from realmctl.training.settings.encoder import CondenserSettings
 
 

@@ -31,12 +31,12 @@ from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
 from realmctl.training.loop import train
-from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.answering import starting_masked_lm
 
 
-class ClosedBookObjective(SelfContained):
+class ClosedBookObjective(Objective[tuple[QueryBatch, int]]):
     """Trains the whole reader. Answers longer than `span_width` wordpieces and regular expressions are left out.
 
     Raises ConfigError when no answer is left.
@@ -55,7 +55,6 @@ class ClosedBookObjective(SelfContained):
         self.answers = [answers[number] for number in kept]
         self.order = DataOrder(len(kept), settings.batch_size, settings.seed)
         self.own = processes.share(settings.batch_size, "questions")
-        self.chance = math.log(reader.mlm.config.vocab_size)
 
     def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
         """Micro-batches of this process, with one answer drawn for each question, and the questions of the whole batch."""
@@ -86,7 +85,7 @@ def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question],
     """Train the masked language model to fill in answers, and write it as the qa-model's only part, `reader`. Returns metrics."""
     reader = Reader.from_masked_lm(starting_masked_lm(settings, "required"))
     objective = ClosedBookObjective(reader, Tokenizer.load(settings.blocks.path), questions, settings)
-    metrics = train(objective, settings, out, "finetune")
+    metrics = train(objective, settings, out, "finetune", chance=math.log(reader.mlm.config.vocab_size))
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
         reader.cpu().save(part.path)
         part.copy_folder(".", tokenizer_folder(settings.blocks))

@@ -19,7 +19,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.loop import train
-from realmctl.training.objectives.ict import CroppingObjective, InverseClozeObjective
+from realmctl.training.ict import CroppingObjective, InverseClozeObjective
 from realmctl.training.settings.base import TrainSettings
 from realmctl.training.settings.retriever import IctSettings
 from stages.ict_init import IctInit

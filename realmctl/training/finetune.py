@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -41,15 +39,15 @@ from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.names import NO_RETRIEVAL
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.tokens.scripts import JOINED_LETTER
+from realmctl.training.closed_book import train_closed_book
 from realmctl.training.data.cloze_questions import cloze_questions
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder, MixedDataOrder
-from realmctl.training.evaluation.best_on_dev import BestOnDev
+from realmctl.training.evaluation.best_on_dev import BestOnDev, Reading
 from realmctl.training.evaluation.best_weights import FOLDER
 from realmctl.training.loop import train
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
-from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.closed_book import train_closed_book
+from realmctl.training.objective import Sums
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.answering import starting_searcher, starting_span_reader
 
@@ -75,7 +73,7 @@ class FinetuneMicroBatch:
     hard: bool = False
 
 
-class FinetuneObjective(SelfContained):
+class FinetuneObjective(Reading[FinetuneMicroBatch]):
     """Trains the searcher's learner and the reader on questions with answers.
 
     A plain answer is found in a block by its wordpieces, a regular expression by its matches. `cloze` are questions made
@@ -98,10 +96,8 @@ class FinetuneObjective(SelfContained):
             searcher.learner: searcher.lr_multiplier if own is None else own / settings.lr,
             **layer_lr_multipliers(reader.bert, settings.layer_decay),
         }
-        self.in_reach = AnswersInReach(settings)
         self.texts = BlockTexts(block.text for block in searcher.corpus)
         self.own = processes.share(settings.batch_size, "questions")
-        self.chance, self.chance_is_exact = _largest_chance(settings), False  # inputs differ in length
         self._ask(questions, cloze)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
@@ -119,15 +115,6 @@ class FinetuneObjective(SelfContained):
         per_step = settings.cloze_per_step if cloze else 0
         order = DataOrder(len(asked), settings.batch_size - per_step, settings.seed)
         self.order = MixedDataOrder(order, DataOrder(len(cloze), per_step, settings.seed)) if per_step else order
-
-    def before_step(self, step: int) -> Mapping[str, float]:
-        """Return the learned numbers of the searcher, which are logged."""
-        return self.searcher.learnt()
-
-    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
-        """Warn when almost no question has an answer in the blocks."""
-        self.in_reach.observe(line)
-        return {}
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         """Return this process's share of the batch of a step, with the blocks that the searcher currently finds."""
@@ -240,12 +227,6 @@ class FinetuneObjective(SelfContained):
         }
 
 
-def _largest_chance(settings: FinetuneSettings) -> float:
-    """The loss of guessing among all blocks of the beam and all spans that the reader can have read."""
-    blocks = 0.0 if settings.freeze_retriever else math.log(settings.retriever_beam)
-    return blocks + math.log(settings.reader_beam * settings.reader_length * settings.span_width)
-
-
 def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, float]:
     """Fine-tune on questions, and write the qa-model. Returns metrics."""
     asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
@@ -278,12 +259,13 @@ def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: W
         count = settings.steps * settings.cloze_per_step
         cloze = cloze_questions(settings.spans, count, generator(settings.seed, Stream.CLOZE_QUESTIONS))
     tuning = FinetuneObjective(searcher, reader, asked, settings, cloze)
+    watch = AnswersInReach(settings, searcher)
     if settings.dev is None:
-        metrics = train(tuning, settings, out, "finetune")
+        metrics = train(tuning, settings, out, "finetune", [watch])
     else:
         dev = read_questions(settings.dev, is_regex=settings.regex_answers, answer_field=settings.answer_field)
-        best = BestOnDev(tuning, tuning.on(dev), settings, out.scratch(FOLDER))
-        metrics = train(best, settings, out, "finetune")
+        best = BestOnDev(tuning.on(dev), settings, out.scratch(FOLDER))
+        metrics = train(tuning, settings, out, "finetune", [watch, best])
         metrics |= best.take(metrics["steps"])
     searcher.save(out)
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:

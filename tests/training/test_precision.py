@@ -9,7 +9,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.training.evaluation.utility import measure_utility
-from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings.pretrain import PretrainSettings
 

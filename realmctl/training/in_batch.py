@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -21,19 +21,17 @@ from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
+from realmctl.models.in_batch import divergence, in_batch_scores, in_batch_softmax
 from realmctl.models.inputs import Collator, TokenBatch
-from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softmax
 from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather, gather_rows
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
-from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.momentum_queue import MomentumQueue
+from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.retriever import ContrastSettings, RetrieverSettings
 from realmctl.training.starts.retriever import starting_retriever
 
@@ -72,11 +70,11 @@ class PairChunk:
     start_BC: Tensor | None = None
 
 
-class InBatchContrast(SelfContained, ABC):
+class InBatchContrast(Objective[PairChunk]):
     """Base of the tasks.
 
     Another place of the block to find is no negative: it may stand in the batch again, where a pass over the corpus ends or two questions
-    have one passage, as a hard negative, or in the queue. It is left out of the query's softmax. The public codes of ORQA, DPR, Spider
+    have one passage, or as a hard negative. It is left out of the query's softmax. The public codes of ORQA, DPR, Spider
     and Contriever count it as a negative.
 
     With `distill_start` the loss has a second term: the divergence of the batch's softmax from that of the retriever before
@@ -104,25 +102,17 @@ class InBatchContrast(SelfContained, ABC):
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.collator, self.settings = retriever, collator, settings
         self.null = null
-        if settings.queue and settings.distill_start:
-            raise ConfigError(
-                f"--queue {settings.queue} and --distill-start {settings.distill_start:g}: the start has no vectors of the queue's blocks. "
-                "Use one of them."
-            )
-        self.queue = MomentumQueue(retriever, settings.queue, settings.momentum) if settings.queue else None
-        if self.queue is not None:
-            self.modules["queue"] = self.queue
         self.start = copy.deepcopy(retriever).eval().requires_grad_(False) if settings.distill_start else None
         self.order = order or DataOrder(count, min(settings.batch_size, count), settings.seed)
         self.own = processes.share(self.order.batch_size, "pairs")
-        self.chance = math.log(
-            self.order.batch_size * self.blocks_each + self.null + settings.queue
-        )  # equal scores of all blocks
-        self.chance_is_exact = not settings.queue  # it fills up
-        self._block_CD, self._name_C = torch.empty(0), torch.empty(0, dtype=torch.int64)
 
     blocks_each: int = 1
     """Blocks of an example: the one to find, and hard negatives."""
+
+    @property
+    def chance(self) -> float:
+        """The loss where all blocks of a batch have equal scores, in nats."""
+        return math.log(self.order.batch_size * self.blocks_each + self.null)
 
     @abstractmethod
     def examples(self, step: int) -> list[Example]:
@@ -153,12 +143,6 @@ class InBatchContrast(SelfContained, ABC):
         embedded = [self._embed(self.start.to(self._device), chunk) for chunk in chunks]
         query_BD, block_XD, null_ND = (torch.cat(each) for each in zip(*embedded, strict=True))
         return in_batch_scores(query_BD, torch.cat([all_gather(block_XD), null_ND]))
-
-    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The blocks of the step enter the queue, once for all processes alike."""
-        if self.queue is not None:
-            self.queue.advance(self.retriever, self._block_CD, self._name_C)
-        return {}
 
     def _chunk(self, examples: Sequence[Example], name_C: Tensor, last: bool) -> PairChunk:
         titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
@@ -195,11 +179,7 @@ class InBatchContrast(SelfContained, ABC):
     def _embed(self, retriever: Retriever, chunk: PairChunk) -> tuple[Tensor, Tensor, Tensor]:
         """The embeddings of queries [B, D], blocks [B * K, D] and null document [0 or 1, D]."""
         query_BD = retriever.embed_queries(chunk.queries.to(self._device))
-        if self.queue is not None:
-            with torch.no_grad():
-                block_XD = self.queue.retriever.embed_blocks(chunk.blocks.to(self._device))
-        else:
-            block_XD = retriever.embed_blocks(chunk.blocks.to(self._device))
+        block_XD = retriever.embed_blocks(chunk.blocks.to(self._device))
         if chunk.null is None:
             return query_BD, block_XD, block_XD[:0]
         return query_BD, block_XD, retriever.embed_blocks(chunk.null.to(self._device))
@@ -216,10 +196,6 @@ class InBatchContrast(SelfContained, ABC):
         """Loss and accuracy of all queries of this process among the blocks of all processes."""
         block_CD = all_gather(block_XD)
         name_C = to_device(name_C, block_CD.device)
-        if self.queue is not None:
-            self._block_CD, self._name_C = block_CD.detach(), name_C
-            block_CD = torch.cat([block_CD, self.queue.vectors()])
-            name_C = torch.cat([name_C, self.queue.names()])
         target_B = to_device(torch.arange(self.own.start, self.own.stop) * len(examples[0].blocks), block_CD.device)
         counts_BC = (name_C != name_C[target_B][:, None]).scatter(1, target_B[:, None], True)
         if len(null_ND):
@@ -247,7 +223,7 @@ def train_retriever(
     metrics: dict[str, float] = {"steps": 0}
     if settings.steps:
         objective = task(retriever, corpus, collator, settings)
-        metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, what)
+        metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, what, chance=objective.chance)
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.blocks))
     return metrics

@@ -39,7 +39,7 @@ from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
-from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.encoder import CondenserSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
@@ -58,7 +58,7 @@ class CondenserMicroBatch:
     cached: CachedGradient | None = None
 
 
-class CondenserObjective(SelfContained):
+class CondenserObjective(Objective[CondenserMicroBatch]):
     """Trains a Condenser on masked passages, or on pairs of spans (coCondenser).
 
     Each process takes its part of the batch, and each span is compared with the spans of all processes. A span's vector is its [CLS]
@@ -90,9 +90,6 @@ class CondenserObjective(SelfContained):
         self.order = DataOrder(len(examples), min(settings.batch_size, len(examples)), settings.seed)
         self.own = processes.share(self.order.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
-        self.chance = (1 + settings.late_mlm) * math.log(model.mlm.config.vocab_size)
-        if settings.contrastive:
-            self.chance += math.log(max(1, 2 * self.order.batch_size - 1))
 
     def _whole_batch(self, step: int) -> list[Query]:
         rng = generator(self.settings.seed, Stream.MLM_MASKS, step)
@@ -160,11 +157,11 @@ def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float
     """Train an encoder with a Condenser head, and write both; with a retriever, that too, as a part. Returns metrics."""
     retriever = retriever_of_one_encoder(settings.retriever, settings.blocks) if settings.retriever else None
     model, examples = _start(settings, retriever), _examples(settings, retriever)
-    objective, measured = (
-        CondenserObjective(model, examples, settings, retriever),
-        retriever or _by_cls(model, settings),
-    )
-    metrics = train_on_cloze(objective, measured, settings, settings.blocks, out, "condenser-init")
+    objective = CondenserObjective(model, examples, settings, retriever)
+    measured = retriever or _by_cls(model, settings)
+    others = max(1, 2 * objective.order.batch_size - 1) if settings.contrastive else 1
+    chance = (1 + settings.late_mlm) * math.log(model.mlm.config.vocab_size) + math.log(others)
+    metrics = train_on_cloze(objective, measured, settings, settings.blocks, out, "condenser-init", chance=chance)
     described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
     save_start(out, settings.blocks, model.cpu().mlm, described, retriever)
     model.save_head(out.path)

@@ -16,7 +16,7 @@ from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.reading_practice import ReadingPractice, partners
-from realmctl.training.objectives.mlm import MlmObjective
+from realmctl.training.mlm import MlmObjective
 from realmctl.training.settings.encoder import MlmSettings
 from tests.fixtures.chain import Chain
 

@@ -22,7 +22,6 @@ from realmctl.artifacts.description import ENCODER, EncoderDescription, describe
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
-from realmctl.lab.closed_form.closed_form import start_with_ridge_head
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.encoder import states_at_places
 from realmctl.models.families.known import mlm_logits
@@ -37,24 +36,27 @@ from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data.reading_practice import PARTNERS, Curriculum, ReadingPractice, partners
 from realmctl.training.loop import train
-from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.names import RANDOM
+from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.encoder import MlmSettings
 from realmctl.training.starts.encoder import SCRATCH, Head, starting_bert
+from realmctl.training.starts.fitted import fitted_head
 
 
 def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
     """Train an encoder by masked language modelling, and write it with its head. Returns metrics."""
-    head: Head = "any" if settings.head_init == "ridge" else "trained"
+    head: Head = "trained" if settings.head_init == RANDOM else "any"
     mlm = starting_bert(None, settings.bert, settings.blocks, settings.seed, settings.dropout, head)
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     metrics: dict[str, float] = {}
-    if settings.head_init == "ridge":
-        metrics["decoded_at_start"] = start_with_ridge_head(mlm, corpus, Collator.of(words), settings)
+    if settings.head_init != RANDOM:
+        found = fitted_head(settings.head_init).fit(mlm, corpus, Collator.of(words), settings)
+        metrics["decoded_at_start"] = found
     if settings.steps:
         examples = _examples(settings, corpus, words)
         objective = MlmObjective(mlm, examples, settings)
         metrics["examples"] = len(examples)
-        metrics |= train(objective, settings, out, "mlm-init", settings.stop_at_accuracy)
+        metrics |= train(objective, settings, out, "mlm-init", chance=math.log(mlm.config.vocab_size))
     else:
         metrics["steps"] = 0
     save_masked_lm(mlm.cpu(), out.path)
@@ -90,7 +92,7 @@ class Examples(Protocol):
         """Return example `number` with freshly drawn masks; `progress` is the share of the steps that are done."""
 
 
-class MlmObjective(SelfContained):
+class MlmObjective(Objective[tuple[QueryBatch, int]]):
     """Cross-entropy at the hidden wordpieces of `examples`."""
 
     def __init__(self, mlm: PreTrainedModel, examples: Examples, settings: MlmSettings) -> None:
@@ -100,7 +102,6 @@ class MlmObjective(SelfContained):
         self.order = DataOrder(len(examples), settings.batch_size, settings.seed)
         self.own = processes.share(settings.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
-        self.chance = math.log(mlm.config.vocab_size)
 
     def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
         """Micro-batches of this process, each with the number of hidden wordpieces in the whole batch of all processes."""

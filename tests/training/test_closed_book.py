@@ -11,7 +11,7 @@ from realmctl.errors import ConfigError
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.objectives.closed_book import ClosedBookObjective
+from realmctl.training.closed_book import ClosedBookObjective
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from stages.eval_em import EvalEm

@@ -8,7 +8,7 @@ import torch
 from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.training.objectives.finetune import FinetuneObjective
+from realmctl.training.finetune import FinetuneObjective
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import baseline, metrics_of

@@ -1,0 +1,230 @@
+"""What language models add to stages of the core: a reader of `pretrain` and `eval-utility`, and one that answers in `eval-em`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
+from realmctl.pipeline import Settings, reads, runtime, setting, source
+from realmctl.retrieval.answering.settings import EvalSettings
+from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
+
+if TYPE_CHECKING:
+    from realmctl.retrieval.answering.qa_model import Answering
+    from realmctl.retrieval.search.searcher import Searcher
+
+Reading = Literal["mixed", "together"]
+"""How a language model reads: each block in a prompt of its own, or all blocks in one."""
+READER = "language-model"
+"""The name of the reader of pre-training."""
+
+
+class LmReaderOptions(Settings):
+    """A language model that reads."""
+
+    reader_lm: str | None = source(
+        "Language model that reads blocks in place of realmctl's own reader: a folder or a hub id, of GPT-2's kind (causal) or of T5's.",
+        default=None,
+        hub=True,
+    )
+    block_prompt: str | None = setting(
+        "text before what is read with a block, with {title} and {block}. The null document has none. Default: the title, the "
+        "block on a new line, and an empty line.",
+        default=None,
+        used_with="reader_lm",
+        left_out_at=None,
+    )
+    reader_length: int = setting(
+        "longest input, in tokens of the language model. A block is cut at its end.",
+        default=512,
+        at_least=16,
+        at_most=131_072,
+        used_with="reader_lm",
+        left_out_at=512,
+    )
+
+
+class PretrainLmOptions(LmReaderOptions, PretrainSettings):
+    """REALM pre-training with a language model as the reader."""
+
+    spans: Artifact | None = reads(  # type: ignore[assignment]  # a continuation needs none
+        "spans",
+        help="Tagged sentences to learn from. They may come from another corpus than the blocks.",
+        replaced_by=lambda given: given.get("target") == "continuation",
+        default=None,
+    )
+    encoder: Artifact | None = reads(
+        "encoder",
+        "reader",
+        help="Encoder that the reader starts from.",
+        optional=True,
+        replaced_by=lambda given: bool(given.get("bert") or given.get("reader_lm")),
+        default=None,
+    )
+    target: Literal["span", "continuation"] = setting(
+        "What is hidden. span: a span of a tagged sentence, as --masking says. continuation: the second part of a block, so that no --spans are "
+        "needed.",
+        default="span",
+        left_out_at="span",
+    )
+    target_length: int = setting(
+        "most hidden tokens that are asked for.",
+        default=64,
+        at_least=1,
+        at_most=4096,
+        used_with="reader_lm",
+        left_out_at=64,
+    )
+    train_reader: bool = setting(
+        "let the language model learn too. Without it the retriever alone does.",
+        default=False,
+        used_with="reader_lm",
+        left_out_at=False,
+    )
+    reader_cache: float = runtime(
+        "Memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again, for a frozen causal model. "
+        "0: they are kept within a micro-batch.",
+        default=0.0,
+        at_least=0,
+        at_most=1e5,
+        used_with="reader_lm",
+    )
+
+    def check(self) -> None:
+        super().check()
+        if self.spans is None and self.target == "span":
+            raise ConfigError("--target span needs --spans, the tagged sentences in which spans are hidden.")
+        if self.target == "continuation":
+            named = {"--spans": self.spans, "--official span-draws": "span-draws" in self.official}
+            if flag := next((name for name, value in named.items() if value), None):
+                raise ConfigError(f"{flag} is for --target span: a continuation hides the second part of blocks.")
+        if self.reader_lm is None:
+            if self.reader == READER:
+                raise ConfigError(f"--reader {READER} needs --reader-lm, the folder of the language model.")
+            if self.target == "continuation":
+                raise ConfigError("--target continuation needs --reader-lm: a masked reader fills short spans.")
+            return
+        others = {
+            "--encoder": self.encoder,
+            "--bert": self.bert,
+            "--freeze-reader": self.freeze_reader,
+            f"--masking {self.masking}": self.masking != "salient",
+            f"--layer-decay {self.layer_decay:g}": self.layer_decay != 1,
+        }
+        if flag := next((name for name, value in others.items() if value), None):
+            raise ConfigError(f"{flag} is for REALM's own reader. Leave it out with --reader-lm.")
+
+    @property
+    def per_token(self) -> bool:
+        return super().per_token if self.reader_lm is None or self.marginal else False
+
+    @property
+    def reader_name(self) -> str:
+        return super().reader_name if self.reader_lm is None else READER
+
+    @property
+    def freezes_reader(self) -> bool:
+        return super().freezes_reader if self.reader_lm is None else not self.train_reader
+
+
+class UtilityLmOptions(LmReaderOptions, UtilitySettings):
+    """Measuring retrieval utility with a language model."""
+
+    model: Artifact | None = reads(
+        "model",
+        help="Pre-trained model to measure.",
+        replaced_by=lambda given: bool(
+            given.get("retriever") and given.get("index") and (given.get("encoder") or given.get("reader_lm"))
+        ),
+        default=None,
+    )
+
+    def pretraining(self) -> PretrainSettings:
+        if self.reader_lm is None:
+            return super().pretraining()
+        if self.encoder is not None:
+            raise ConfigError("--encoder and --reader-lm are two readers. Leave one of them out.")
+        retriever = self.retriever or (self.model.part("retriever") if self.model else None)
+        index = self.index or (self.model.part("index") if self.model else None)
+        if not (retriever and index):
+            raise ConfigError("eval-utility --reader-lm needs --model, or --retriever and --index together.")
+        return PretrainLmOptions(
+            spans=self.spans,
+            blocks=self.blocks,
+            retriever=retriever,
+            index=index,
+            candidates=self.candidates,
+            batch_size=self.batch_size,
+            device=self.device,
+            precision=self.precision,
+            marginal="token",
+            reader_lm=self.reader_lm,
+            block_prompt=self.block_prompt,
+            reader_length=self.reader_length,
+        )
+
+
+class EvalLmOptions(LmReaderOptions, EvalSettings):
+    """Evaluating a language model that reads what a searcher finds, as it is."""
+
+    qa_model: Artifact | None = reads(
+        "qa-model",
+        help="Fine-tuned model to evaluate.",
+        replaced_by=lambda given: bool(
+            given.get("retrieval") or given.get("reader_lm") or (given.get("retriever") and given.get("index"))
+        ),
+        default=None,
+    )
+    reading: Reading = setting(
+        "mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
+        default="mixed",
+        used_with="reader_lm",
+        left_out_at="mixed",
+    )
+    prompt: str | None = setting(
+        "text with {question} at the question's place, after the block. Default: as in lm-finetune.",
+        default=None,
+        used_with="reader_lm",
+        left_out_at=None,
+    )
+    answer_length: int = setting(
+        "longest answer, in tokens of the language model.",
+        default=32,
+        at_least=1,
+        at_most=512,
+        used_with="reader_lm",
+        left_out_at=32,
+    )
+
+    @property
+    def reads_blocks(self) -> bool:
+        return super().reads_blocks or self.reader_lm is not None
+
+    def check(self) -> None:
+        if self.qa_model is not None and self.reader_lm is not None:
+            raise ConfigError(
+                "--reader-lm reads what a searcher finds. Name --retriever and --index, or --retrieval bm25, instead of --qa-model."
+            )
+        super().check()
+
+    def system(self) -> Answering | Searcher:
+        from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
+        from realmctl.retrieval.search.searcher import Searcher
+        from realmctl.retrieval.search.text_search import TextSearch
+
+        searcher = super().system()
+        if self.reader_lm is None:
+            return searcher
+        assert isinstance(searcher, Searcher)  # a qa-model is refused
+        options = ReadingOptions(
+            reading=self.reading,
+            blocks=self.reader_beam or ReadingOptions.blocks,
+            prompt=self.prompt,
+            block_prompt=self.block_prompt,
+            length=self.reader_length,
+            answer_length=self.answer_length,
+        )
+        search = TextSearch(searcher, searcher.corpus)
+        return ReadingModel.open(Path(self.reader_lm), search, options, self.device, self.precision)

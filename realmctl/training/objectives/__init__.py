@@ -1,1 +1,0 @@
-"""What each training stage minimises, one file each."""
