@@ -20,11 +20,10 @@ from realmctl.corpus.blocks import Block, BlockPacker
 from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
-from realmctl.corpus.languages import AUTO, plain_language
+from realmctl.corpus.languages import AUTO, language_codes, plain_language
 from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.wiki.dump import stated_language
-from realmctl.corpus.wiki.namespaces import LANGUAGES
 from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
 from realmctl.errors import InputError
 from realmctl.execution.shards import LOCAL, map_units, worker_count
@@ -154,7 +153,7 @@ def in_its_language(corpus: Sequence[Path], settings: ChunkSettings) -> ChunkSet
         stated = stated_language(first.path) if first and settings.format in ("auto", "dump") else ""
     except InputError:  # the file cannot be read, which its reader reports or skips
         stated = ""
-    return ChunkSettings.of({**vars(settings), "language": stated if stated in LANGUAGES else "en"})
+    return ChunkSettings.of({**vars(settings), "language": stated if stated in language_codes() else "en"})
 
 
 def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings, workers: int = 0) -> float:

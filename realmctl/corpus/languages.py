@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from realmctl.corpus.wiki.namespaces import LANGUAGES
+from functools import cache
+
+from realmctl.data import table, words
 from realmctl.errors import ConfigError
 
 AUTO = "auto"
@@ -16,9 +18,15 @@ CHINESE_VARIANTS = {
 _SAME = {"simple": "en", "no": "nb"}
 
 
+@cache
+def language_codes() -> frozenset[str]:
+    """Return the codes of the languages that have a Wikipedia."""
+    return words(table("namespaces")["links"]["languages"])
+
+
 def check_language(flag: str, code: str) -> None:
     """Raise ConfigError for a code that Wikipedia does not use."""
-    known = {*LANGUAGES, UNDETERMINED, *(name for names in CHINESE_VARIANTS.values() for name in names)}
+    known = {*language_codes(), UNDETERMINED, *(name for names in CHINESE_VARIANTS.values() for name in names)}
     if code != AUTO and code not in known:
         raise ConfigError(
             f"{flag} {code}: there is no such language. Write the code under which it has a Wikipedia, such as en, de, ko or zh-hant, or "

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from realmctl.corpus.abbreviations import abbreviations
+from realmctl import data
 from realmctl.corpus.document import CharacterRange
 from realmctl.corpus.languages import plain_language
 from realmctl.errors import ConfigError, InputError, require_package
@@ -22,12 +22,6 @@ from realmctl.tokens.scripts import is_small
 
 Splitter = Callable[[str], list[CharacterRange]]
 PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 WIDE = (
     "\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362\u1367\u1368\u166e"
     "\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1c3b\u1c3c\u1c7e\u1c7f\u203c\u203d"
@@ -46,47 +40,10 @@ CANDIDATE = re.compile(
     rf"""[.!?…\n{WIDE}](?:(?<=[.!?…])["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|(?<=\n)\s*"""
     rf"""|(?<=[{WIDE}])[{WIDE}!?…]*[{WIDE_CLOSERS}"')\]»]*\s*(?=\S))"""
 )
-ABBREVIATIONS = _words(
-    """
-    mr mrs ms dr prof rev fr hon pres gov sen rep gen col maj capt cmdr lt sgt cpl pvt adm st ste mt sts
-    jr sr messrs mmes vs v cf viz al ca c approx est b d r fl no nos vol vols pp p ch chap sec fig figs
-    eq eqs ed eds trans op cit ibid dept univ assn inc ltd co corp bros jan feb mar apr jun jul aug sept
-    sep oct nov dec mon tue wed thu fri sat sun gk lat lit gr heb ger e.g i.e a.k.a u.s u.k u.n ph.d m.d
-    b.a m.a b.sc m.sc d.c a.m p.m b.c a.d u.s.a j.r nr rd ave blvd hwy sq min max temp esp incl excl
-    abbr cont pl syn var brig bvt subsp spp sp aka orig circ
-    """
-)
-OFTEN_LAST = _words(
-    """
-    etc inc ltd co corp jr sr al a.m p.m b.c a.d u.s u.k u.n d.c u.s.a ph.d m.d b.a m.a no
-    """
-)
-NUMBERED = frozenset({"no", "nos"})
-STARTERS = _words(
-    """
-    the a an in on at it its he she his her they their this that these those there we our you i as after
-    although during while when however but and by for from with since some many most both according also
-    another one two all if no not to under early later
-    """
-)
 CLOSING_BRACKETS = ")]"
 ELIDED = re.compile(r"\w['’]\w")
 """A letter behind an apostrophe, as in can't. It is no abbreviation."""
 WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
-
-
-STARTERS_OF = {
-    "de": "der die das ein eine einer er sie es in im am an auf mit von für nach bei zu zum zur aus als auch wenn während seit dieser diese dieses",
-    "es": "el la los las lo un una en al del por para con su sus se es fue este esta esto estos estas también pero",
-    "fr": "le la les un une des il elle ils elles on ce cet cette ces en au aux dans pour par sur avec mais et son sa ses",
-    "it": "il lo la i gli le un una nel nella in al alla per con da di si è questo questa anche ma",
-    "nl": "de het een hij zij ze in op aan met van voor na bij uit als ook dit deze dat die er maar",
-    "pt": "o a os as um uma em no na ao à do da por para com se é foi este esta isto também mas",
-    "ru": "в на с по из за от до к у о об и но а он она оно они это этот эта при после для",
-}
-"""Frequent first words. After an abbreviation they begin a sentence."""
-ORDINALS = _words("cs da de et fi fo hr hsb hu is lb lv nb nn no pl sk sl sr tr")
-"""Languages that write 3rd as 3. with a full stop."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +59,10 @@ class SentenceWords:
         any_letter: whether a small letter with a full stop is an abbreviation, as in "z. B.".
     """
 
-    abbreviations: frozenset[str] = ABBREVIATIONS
-    often_last: frozenset[str] = OFTEN_LAST
-    starters: frozenset[str] = STARTERS
-    numbered: frozenset[str] = NUMBERED
+    abbreviations: frozenset[str]
+    often_last: frozenset[str]
+    starters: frozenset[str]
+    numbered: frozenset[str] = frozenset()
     ordinals: bool = False
     any_letter: bool = False
 
@@ -115,31 +72,27 @@ class SentenceWords:
         return max(map(len, self.abbreviations), default=1)
 
 
-ENGLISH = SentenceWords()
-
-
 @lru_cache(maxsize=8)
 def sentence_words(language: str) -> SentenceWords:
-    """Return the words of a language by its code. A language without a list has none, so that only the rules of Unicode count."""
-    plain = plain_language(language)
-    if plain == "en":
-        return ENGLISH
-    known = abbreviations(plain)
-    parts = {part for word in known for part in word.split(".") if part}
-    return SentenceWords(
-        abbreviations=known | parts,
-        often_last=known | parts,
-        starters=_words(STARTERS_OF.get(plain, "")),
-        numbered=frozenset(),
-        ordinals=plain in ORDINALS,
-        any_letter=True,
-    )
-
-
-def split(text: str, words: SentenceWords = ENGLISH) -> list[CharacterRange]:
-    """Return (start, end) of each sentence in order, without the spaces around it. None is empty or contains a line
-    break.
+    """Return the words of a language by its code, from realmctl/data. A language without a list has none, so that only the rules of
+    Unicode count.
     """
+    plain, listed = plain_language(language), data.table("sentences")
+    starters = data.words(listed["starters"].get(plain, ""))
+    if plain == "en":
+        english = {kind: data.words(found) for kind, found in listed["english"].items()}
+        return SentenceWords(english["abbreviations"], english["often_last"], starters, english["numbered"])
+    known = data.words(data.table("abbreviations").get(plain, ""))
+    known |= {part for word in known for part in word.split(".") if part}
+    ordinals = plain in data.words(listed["ordinals"]["languages"])
+    return SentenceWords(known, known, starters, ordinals=ordinals, any_letter=True)
+
+
+def split(text: str, words: SentenceWords | None = None) -> list[CharacterRange]:
+    """Return (start, end) of each sentence in order, without the spaces around it. None is empty or contains a line
+    break. Without `words` the text is English.
+    """
+    words = words or sentence_words("en")
     spans, start = list[CharacterRange](), len(text) - len(text.lstrip())
     for match in CANDIDATE.finditer(text):
         mark, place, stop = match[0], match.start(), match.end()

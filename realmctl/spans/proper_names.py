@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import regex
 
+from realmctl import data
 from realmctl.spans.dates import is_date
 from realmctl.tokens.scripts import is_small
 
@@ -32,26 +33,7 @@ _TRIM = regex.compile(r"\s*(?:(?:[Tt]he|[Aa]n?)\s+(?=\p{Lu}))?(.*?)(?:['’]s?)?
 _DEGREES = regex.compile(r"[\d.,\s–−-]*\d\s?[°º][\d\s.,°º′″'’\"–−-]*(?:[NSEWCFK]\b\.?,?[\d\s.,°º′″'’\"–−-]*)*")
 """A latitude, a longitude, both, or a temperature: 18°S, 51°30′N, 0°7′W, 30 °C."""
 
-_STARTERS = """
-a about above according across additionally after afterwards again against all almost along already also
-although always among an and another any anyone are around as at be because before behind being below
-beneath besides best between beyond both but by can certain children consequently could countries critics
-current currently despite did do does due during each earlier early either even eventually every everyone
-everything examples except few finally first five following for former formerly four from further
-furthermore generally given had half has have having he hence her here hers herself high him himself his
-historians history how however i if important in including indeed initially inside instead into is it its
-itself just large last late later least less let like likewise long many may me meanwhile men modern more
-moreover most much my nearly neither never nevertheless new next nine no nobody none nor not notable notably
-nothing now of off often old on once one only or originally other others otherwise our out over part people
-perhaps popular presently previously prior rather recent recently regarding research researchers scholars
-scientists second see seven several shall she should similar similarly since six small so some someone
-something sometimes soon still students studies subsequently such ten than that the their them then there
-thereafter therefore these they third this those though three through throughout thus to today together too
-toward towards two typically under unlike until up upon us use used using usually various very was we well
-were what whatever when whenever where whereas whether which while who whoever whom whose why will with
-within without women works would yes yet you your
-"""
-COMMON_STARTERS = frozenset(_STARTERS.split())
+COMMON_STARTERS = data.words(data.table("sentences")["names"]["common_starters"])
 """Frequent first words of English sentences that are not names. For other words the document's own usage decides."""
 
 

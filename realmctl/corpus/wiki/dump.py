@@ -16,6 +16,7 @@ from xml.parsers import expat
 
 from realmctl.corpus.wiki.dump_parts import DumpPart
 from realmctl.corpus.wiki.markup import drop_hidden
+from realmctl.data import table
 from realmctl.errors import InputError
 from realmctl.inputs.streams import head
 
@@ -31,54 +32,25 @@ FIELDS = {
     ("mediawiki", "page", "revision", "text"): "text",
 }
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
-LISTS = (
-    *(
-        "List of ",
-        "Lists of ",
-        "Index of ",
-        "Outline of ",
-        "Liste ",
-        "Listen von ",
-        "Listen der ",
-        "Listes ",
-        "Lista de ",
-        "Anexo:",
-        "Список ",
-        "Списки ",
-        "قائمة ",
-    ),
-    *("רשימת ", "רשימות "),
+_PAGES = table("wikitext")
+"""What titles, templates and redirects say of a page, by language."""
+LISTS, ENDINGS_OF_LISTS = (
+    tuple(each for listed in _PAGES[kind].values() for each in listed) for kind in ("lists_begin", "lists_end")
 )
-ENDINGS_OF_LISTS = (" 목록", "の一覧", "一覧", "列表")
-"""How the titles of lists begin or end in en, de, fr, es, ru, ar, he; ko, ja, zh."""
-IN_TITLES = re.compile(
-    r"\(disambiguation\)|[(（](?:동음이의|曖昧さ回避|消歧[义義]|Begriffsklärung|homonymie|desambiguación|значения|توضيح|פירושונים)[)）]$"
-)
+IN_TITLES = re.compile(rf"\(disambiguation\)|[(（](?:{'|'.join(_PAGES['disambiguation_titles'].values())})[)）]$")
 WHOLE = DumpPart()
 ROOT = re.compile(r"(?:<\?xml[^<>]*\?>)?\s*<mediawiki\b([^<>]*)>")
 LANGUAGE = re.compile(r"""\bxml:lang\s*=\s*["']([\w-]{1,32})["']""")
-REDIRECT = re.compile(
-    r"\s*#\s*(?:REDIRECT\w*|REDIRECCI[OÓ]N|WEITERLEITUNG|ПЕРЕНАПРАВЛЕНИЕ|ПЕРЕНАПР|넘겨주기|転送|リダイレクト|重定向|تحويل|הפניה)\s*:?\s*\[\[",
-    re.IGNORECASE,
-)
-"""The magic words of MediaWiki's languages/messages."""
-KINDS_OF_DISAMBIGUATION = (
-    "airport|biology|call ?sign|case ?law|chinese title|county|genus|geographic(?:al)?|given name|hospital|human name|letter[-–]number combination"
-    "|mathematic(?:s|al)|military unit|music|name|number|opus|person|phonetics|place name|portal|road|school|ship"
-    "|species latin name(?: abbreviation)?|station|surname|synagogue|taxonomic authority|taxonomy|title|woo number"
-)
-OTHER_MARKERS = (
-    r"동음이의(?:어)?(?: 문서)?|동명이인|(?:[^{}|]{0,20}の)?曖昧さ回避|aimai|消歧[义義](?:页|頁)?|begriffsklärung|homonymie(?: de \w+)?|toponymie"
-    r"|désambiguïsation|desambiguación|desambigua|неоднозначность|многозначность|توضيح|صفحة توضيح|פירושונים"
-)
-"""The markers of ko, ja, zh, de, fr, es, ru, ar and he. A hint at another page, such as {{Begriffsklärungshinweis}}, is none."""
-DISAMBIGUATION = re.compile(
-    rf"\{{\{{\s*(?:template:)?(?:{OTHER_MARKERS}|(?:(?:{KINDS_OF_DISAMBIGUATION})(?: |-))?(?:disambig(?:uation)?|disamb|dab)(?:(?: |-)?page)?"
-    r"(?:(?: |-)?cleanup)?|disambigua|(?:[hs]ndis|geodis)(?:-cleanup)?|mathdab|numberdis|roaddis|schooldis|hospitaldis|airportdis"
-    r"|tndis|letter-numbercombdisambig)\s*(?:\||\}\})".replace(" ", "[ _]"),
-    re.IGNORECASE,
-)
-"""The marker of a disambiguation page, by en.wikipedia.org/wiki/Template:Disambiguation/doc. {{disambiguation needed}} is none."""
+REDIRECT = re.compile(rf"\s*#\s*(?:{'|'.join(_PAGES['redirects'].values())})\s*:?\s*\[\[", re.IGNORECASE)
+
+
+def _disambiguation(kinds: str, **by_language: str) -> re.Pattern[str]:
+    """Return the pattern of the template that marks a disambiguation page, by the names that it has in each language."""
+    names = "|".join(by_language.values()).replace("{kinds}", kinds).replace("\n", "").replace(" ", "[ _]")
+    return re.compile(rf"\{{\{{\s*(?:template:)?(?:{names})\s*(?:\||\}}\}})", re.IGNORECASE)
+
+
+DISAMBIGUATION = _disambiguation(**_PAGES["disambiguation_templates"])
 
 
 @dataclass(slots=True)

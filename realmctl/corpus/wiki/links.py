@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 
-from realmctl.corpus.wiki.namespaces import LANGUAGES, Namespaces, normalized
+from realmctl.corpus.languages import language_codes
+from realmctl.corpus.wiki.namespaces import Namespaces, normalized
 
 LINKS = re.compile(
     r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]\n]*+))?+\]\]([a-z]*+)"
@@ -78,7 +79,7 @@ def _label(target: str, label: str | None, trail: str, targets: list[str], site:
             return trail
         if not prefix or prefix in site.elsewhere:
             return (rest.rpartition(":")[2] if label is None else label) + trail
-        if prefix in LANGUAGES and rest[:1] != " ":
+        if prefix in language_codes() and rest[:1] != " ":
             return (label or "") + trail
     shown = target if label is None else label or target.partition(" (")[0]
     title = target.partition("#")[0].replace("_", " ") if "#" in target or "_" in target else target

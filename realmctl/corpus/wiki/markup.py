@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from realmctl.corpus.wiki.names import ELEMENTS_WITHOUT_PROSE
 from realmctl.corpus.wiki.templates import render
+from realmctl.data import table, words
+
+ELEMENTS_WITHOUT_PROSE = words(table("wikitext")["tags"]["without_prose"])
+"""Elements whose content is not prose. <nowiki> is handled separately."""
 
 # comments; references without tags inside, which are most of all elements; other tags
 HIDDEN = re.compile(

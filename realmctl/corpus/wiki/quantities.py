@@ -11,85 +11,18 @@ import re
 from functools import lru_cache
 
 from realmctl.corpus.wiki.arguments import Arguments
-from realmctl.corpus.wiki.names import words
+from realmctl.data import table, words
 
 NUMBER = re.compile(r"[-−–+]?[\d.,]*\d[\d.,]*(?:e[-−+]?\d{1,3}|\.?)", re.IGNORECASE)
 MIXED = re.compile(r"(?:([-−]?\d[\d,]*)[-+])?(\d+)//?(\d+)")
-UNITS = {
-    "F": "°F",
-    "C": "°C",
-    "C-change": "°C",
-    "F-change": "°F",
-    "acre": "acres",
-    "ha": "hectares",
-    "carat": "carats",
-    "oilbbl": "bbl",
-    "knot": "knots",
-    "lbf.ft": "lb⋅ft",
-    "lbft": "lb⋅ft",
-    "lb.ft": "lb⋅ft",
-    "ftlb": "ft⋅lb",
-    "Nm": "N⋅m",
-    "N.m": "N⋅m",
-    "LT": "long tons",
-    "ST": "short tons",
-    "USgal": "US gal",
-    "usgal": "US gal",
-    "U.S.gal": "US gal",
-    "impgal": "imp gal",
-    "USfloz": "US fl oz",
-    "impfloz": "imp fl oz",
-    "floz": "fl oz",
-    "USqt": "US qt",
-    "USpt": "US pt",
-    "USbsh": "US bushels",
-    "imppt": "imp pt",
-    "mpgus": "mpg",
-    "mpgUS": "mpg",
-    "mpgimp": "mpg",
-    "foot": "ft",
-    "inch": "in",
-    "um": "μm",
-    "µm": "μm",
-}
-PLURALS = ("acres", "carats", "hectares", "knots", "tons")
+UNITS, MULTIPLES = table("units")["units"], table("units")["multiples"]
+PLURALS, METRIC, SMALLER = (words(table("units")["kinds"][kind]) for kind in ("plurals", "metric", "smaller"))
+RANGES = table("units")["between"]
+"""What stands between the two numbers of a range, and what is printed there."""
 POWERS = {"sq": "2", "cu": "3"}
 AREA = re.compile(r"(?:(sq|cu)(\w+)|(ft|in|yd|mi|foot)([23]))")
-METRIC = frozenset(["m", "km", "cm", "mm"])
-MULTIPLES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion", "M": "million", "G": "billion"}
 MULTIPLE = re.compile(r"(?:(e3|e6|e9|e12)|([MG])(?=USgal|impgal|oilbbl|acre))(.+)")
 MAX_UNIT_CHARS = 60
-SMALLER = words("in inch ft foot yd furlong ch chain rd oz lb st cwt qtr dwt gr pt qt floz USfloz impfloz")
-"""The units that come second in "5 ft 11 in"."""
-RANGES = {
-    "-": "–",
-    "–": "–",
-    "—": "–",
-    "&ndash;": "–",
-    "to": " to ",
-    "and": " and ",
-    "&": " and ",
-    "or": " or ",
-    "by": " by ",
-    "x": " x ",
-    "xx": " × ",
-    "×": " × ",
-    "*": " × ",
-    "to(-)": " to ",
-    "and(-)": " and ",
-    "or(-)": " or ",
-    "by(x)": " by ",
-    "(x)": " × ",
-    "+/-": " ± ",
-    "±": " ± ",
-    "+": " + ",
-    ",": ", ",
-    ", and": ", and ",
-    ", or": ", or ",
-    "to about": " to about ",
-    "and around": " and around ",
-    "/": " / ",
-}
 
 
 def convert(a: Arguments) -> str:
@@ -145,7 +78,7 @@ def _with_unit(value: str, unit: str, single: bool) -> str:
     if unit.startswith("PD/"):
         return f"{value}/{unit_name(unit[3:])}"
     name = unit_name(unit)
-    if single and name.endswith(PLURALS):
+    if single and name.endswith(tuple(PLURALS)):
         name = name[:-1]
     return f"{value} {name}".strip()
 
@@ -249,8 +182,3 @@ def gauge(a: Arguments) -> str:
         return "1,435 mm"
     parts = re.findall(r"([\d.,/]+) ?(mm|cm|m|ft|in)(?![a-z])", a[0])
     return " ".join(f"{grouped(number)} {unit}" for number, unit in parts) or a[0]
-
-
-def height(a: Arguments) -> str:
-    """`ft=5|in=11` gives "5 ft 11 in"."""
-    return " ".join(f"{a.named[unit]} {unit}" for unit in ("m", "cm", "ft", "in", "kg", "st", "lb") if a.get(unit))

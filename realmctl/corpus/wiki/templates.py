@@ -1,22 +1,13 @@
-"""Templates: what `{{name|argument|key=value}}` shows in the running text. The rules stand in template_rules.py, those of other languages than English in template_rules_by_language.py."""
+"""Templates: what `{{name|argument|key=value}}` shows in the running text. The rules stand in realmctl/data/templates.toml."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
+from realmctl.corpus.languages import language_codes
 from realmctl.corpus.wiki.arguments import arguments
-from realmctl.corpus.wiki.namespaces import LANGUAGES
-from realmctl.corpus.wiki.template_rules import (
-    BY_PREFIX,
-    RULES,
-    SILENT,
-    SILENT_PREFIXES,
-    SILENT_SUFFIXES,
-    TemplateRule,
-    nothing,
-)
-from realmctl.corpus.wiki.template_rules_by_language import RULES_BY_LANGUAGE, RULES_BY_PATTERN
+from realmctl.corpus.wiki.template_rules import GENERAL, TemplateRule, nothing, rules
 from realmctl.tokens.scripts import is_small
 
 MAX_NAME_CHARS = 255
@@ -53,21 +44,9 @@ def render(content: str, text: str, start: int, end: int, language: str = "") ->
 
 @lru_cache(maxsize=4096)
 def _rule(written: str, language: str) -> TemplateRule | None:
-    """Return the rule of a template by its name as written, or None for an unknown one."""
+    """Return the rule of a template by its name as written, or None for an unknown one. A language's own rules come first."""
     shown = written.replace("_", " ").strip()
-    name = shown.lower()
-    if rule := RULES_BY_LANGUAGE.get(language, {}).get(name):
-        return rule
-    for pattern, made in RULES_BY_PATTERN.get(language, ()):
-        if match := pattern.fullmatch(shown):
-            return made(match)
-    if rule := RULES.get(name):
-        return rule
-    for prefix, rule in BY_PREFIX.items():
-        if name.startswith(prefix):
-            return rule
-    silent = name in SILENT or name.startswith(SILENT_PREFIXES) or name.endswith(SILENT_SUFFIXES)
-    return nothing if silent else None
+    return rules(language).find(shown) or rules(GENERAL).find(shown)
 
 
 def _words_of_unknown(rest: str, text: str, start: int, end: int) -> str:
@@ -81,7 +60,7 @@ def _words_of_unknown(rest: str, text: str, start: int, end: int) -> str:
     if not (before.strip(LEAD) or after) or before.startswith(("|", "!")):
         return ""
     found = arguments(rest)
-    args = found.args[1:] if len(found.args) > 1 and found[0] in LANGUAGES else found.args
+    args = found.args[1:] if len(found.args) > 1 and found[0] in language_codes() else found.args
     words = " ".join(argument for argument in args if not SETTING.fullmatch(argument))
     last_word = before.rpartition(" ")[2].lstrip(LEAD)
     beside = (last_word[:1], last_word[-1:], after[:1], words.lstrip(LEAD)[:1])

@@ -1,7 +1,7 @@
 """Turn wikitext (mediawiki.org/wiki/Help:Formatting) into prose: the text of paragraphs and lists, with its links.
 
 This scanner is faster than the available libraries, and an unbalanced `[[` does not spoil the rest of a page.
-Templates are not expanded; template_rules.py has those that show words. Headings are dropped, and so are sections without
+Templates are not expanded; data/templates.toml has those that show words. Headings are dropped, and so are sections without
 prose (References, External links).
 """
 
@@ -15,9 +15,14 @@ from functools import lru_cache, partial
 from realmctl.corpus.document import Link
 from realmctl.corpus.wiki.links import CLOSE_ANCHOR, FIRST, HALF, OPEN_ANCHOR, replace_links
 from realmctl.corpus.wiki.markup import drop_hidden, render_templates
-from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, SECTIONS_WITHOUT_PROSE
 from realmctl.corpus.wiki.namespaces import Namespaces
+from realmctl.data import names, table, words
 
+BLOCK_TAGS, INLINE_TAGS = (words(table("wikitext")["tags"][kind]) for kind in ("blocks", "inline"))
+"""Tags that start a new line, and tags that are removed without a trace."""
+SECTIONS_WITHOUT_PROSE = frozenset(
+    title for titles in table("wikitext")["sections_without_prose"].values() for title in names(titles)
+)
 VARIANTS = re.compile(r"-\{((?:[^{}]++|\{\{[^{}]*+\}\})*+)\}-")
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")

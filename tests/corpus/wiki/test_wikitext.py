@@ -10,8 +10,9 @@ from realmctl.corpus.languages import variants_of
 from realmctl.corpus.wiki import dump
 from realmctl.corpus.wiki.arguments import arguments
 from realmctl.corpus.wiki.namespaces import namespaces
-from realmctl.corpus.wiki.template_rules_by_language import RULES_BY_LANGUAGE
+from realmctl.corpus.wiki.template_rules import rules
 from realmctl.corpus.wiki.wikitext import prose
+from realmctl.data import table
 from realmctl.execution.deadline import deadline
 
 
@@ -523,9 +524,9 @@ def test_a_template_means_what_its_own_language_says():
     ]
 
 
-@pytest.mark.parametrize("language", sorted(RULES_BY_LANGUAGE))
+@pytest.mark.parametrize("language", sorted(table("templates")))
 def test_every_rule_of_a_language_takes_any_arguments(language):
-    for name, rule in RULES_BY_LANGUAGE[language].items():
+    for name, rule in rules(language).by_name.items():
         assert name == name.strip().lower()
         for text in ("", "|", "x", "1|2|3|4|5|6", "a=b|c=d", "X|[[a|b]]|date=2"):
             assert isinstance(rule(arguments(text)), str)
