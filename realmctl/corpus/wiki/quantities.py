@@ -15,9 +15,10 @@ from realmctl.data import table, words
 
 NUMBER = re.compile(r"[-−–+]?[\d.,]*\d[\d.,]*(?:e[-−+]?\d{1,3}|\.?)", re.IGNORECASE)
 MIXED = re.compile(r"(?:([-−]?\d[\d,]*)[-+])?(\d+)//?(\d+)")
-UNITS, MULTIPLES = table("units")["units"], table("units")["multiples"]
+UNITS: dict[str, str] = table("units")["units"]
+MULTIPLES: dict[str, str] = table("units")["multiples"]
 PLURALS, METRIC, SMALLER = (words(table("units")["kinds"][kind]) for kind in ("plurals", "metric", "smaller"))
-RANGES = table("units")["between"]
+RANGES: dict[str, str] = table("units")["between"]
 """What stands between the two numbers of a range, and what is printed there."""
 POWERS = {"sq": "2", "cu": "3"}
 AREA = re.compile(r"(?:(sq|cu)(\w+)|(ft|in|yd|mi|foot)([23]))")

@@ -15,7 +15,7 @@ from realmctl.data import names, table
 TemplateRule = Callable[[Arguments], str]
 GENERAL = "general"
 """The rules of all Wikipedias, beside the codes of languages."""
-PART = re.compile(r"\{([^{}]+)\}|\[\[|\]\]|[\[\]]|[^\[\]{}]+")
+PART = re.compile(r"\{([^{}]+)\}|\[\[|\]\]|[\[\]{}]|[^\[\]{}]+")
 
 
 def nothing(a: Arguments) -> str:
@@ -154,22 +154,35 @@ def _with_name(written: str) -> Callable[[str], TemplateRule]:
 
 
 def _parsed(form: str) -> _Form:
+    """Return the parts of a form. Raises ValueError where a bracket or a brace has no partner, or where no table has these words."""
     inside: _Form = []
     outside: list[_Form] = []
     for match in PART.finditer(form):
         if match[1]:
             keys, _, words = match[1].partition(" in ")
-            looked_up = table("templates")[GENERAL]["words"][words] if words else None
-            inside.append(_Value(tuple(keys.split(" or ")), looked_up))
+            inside.append(_Value(tuple(keys.split(" or ")), _looked_up(words, form) if words else None))
         elif match[0] == "[":
             outside.append(inside)
             inside = []
-        elif match[0] == "]":
+        elif match[0] == "]" and outside:
             outside[-1].append(inside)
             inside = outside.pop()
+        elif match[0] in "[]{}":
+            raise ValueError(f"templates.toml: {match[0]} has no partner in {form!r}. Add it, or leave this one out.")
         else:
             inside.append(match[0])
+    if outside or form.count("[[") != form.count("]]"):
+        raise ValueError(f"templates.toml: a bracket is not closed in {form!r}. Add ] or ]].")
     return inside
+
+
+def _looked_up(words: str, form: str) -> Mapping[str, str]:
+    known: Mapping[str, Mapping[str, str]] = table("templates")[GENERAL]["words"]
+    if words not in known:
+        raise ValueError(
+            f"templates.toml: {form!r} looks for [{GENERAL}.words.{words}], which is not there. There are {', '.join(known)}."
+        )
+    return known[words]
 
 
 def _filled(form: _Form, a: Arguments) -> str | None:
