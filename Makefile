@@ -19,7 +19,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-slow test-cuda faults mutations docs parity lowest check constraints release format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-pages test-slow test-cuda faults mutations docs parity lowest check constraints release format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -34,10 +34,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
 	$(BIN)/realmctl demo
 
-ablation: $(READY) ## REALM's ablations, tuned and tested over seeds: JOBS=2 RESULTS=ablation/ablation/runs.jsonl PAGE=ablation/ablation.md
+ablation: $(READY) ## REALM's ablations, tuned and tested over seeds: JOBS=2 RESULTS=ablation/ablation/runs.jsonl PAGE=ablation/ablation/report.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh
 
-revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 RESULTS=revise/results PAGE=revise/revise.md
+revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 RESULTS=revise/results PAGE=revise/report.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/revise.sh
 
 changed: $(READY) ## facts that differ between two dumps of the same articles, before and after revise: OLDER=FOLDER NEWER=FOLDER ARTICLES=400 STEPS=300
@@ -66,6 +66,7 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -p tests.conftest -m slow examples/tests
 
 test-cuda: $(READY) ## on machines with NVIDIA GPUs: parity, bf16, steps without waits, refresher and processes on two GPUs, and a table of speeds
 	$(BIN)/python -m pytest -m cuda tests/cuda -rs
@@ -77,6 +78,9 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
 	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/extras/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
+
+test-pages: $(READY) ## tests of how pages and reports are written: the tools of examples/, benchmarks/ and docs/, and the numbers that pages quote
+	$(BIN)/python -m pytest -p tests.conftest -m "not slow" -n 2 --dist worksteal examples/tests benchmarks/tests docs/tests
 
 mutations: $(READY) ## wrong lines in the heart of the code, of which the nearest tests must notice each, kept in docs/mutations.json: WORDS=marginal
 	$(BIN)/python -m tests.mutations $(WORDS)
@@ -115,7 +119,7 @@ check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench: $(READY) $(PARITY)/.ready ## realmctl beside its peers, into docs/results/speed.md: QUICK=1 for small inputs, ROWS="embed exact-1", THREADS="1 2", DUMP=FILE for the rows of dumps
+bench: $(READY) $(PARITY)/.ready ## realmctl beside its peers, into docs/results/speed/report.md: QUICK=1 for small inputs, ROWS="embed exact-1", THREADS="1 2", DUMP=FILE for the rows of dumps
 	$(BIN)/python benchmarks/bench.py $(ROWS) $(if $(QUICK),--quick) $(if $(THREADS),--threads $(THREADS)) --realm-python $(PARITY)/bin/python
 
 constraints: ## the newest versions that pyproject.toml allows into constraints.txt, from an environment made anew

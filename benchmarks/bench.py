@@ -36,8 +36,8 @@ from figure import Row as Dot
 from figure import draw, save
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent / "docs" / "results" / "speed.json"
-PAGE = HERE.parent / "docs" / "results" / "speed.md"
+RESULTS = HERE.parent / "docs" / "results" / "speed" / "measured.json"
+PAGE = HERE.parent / "docs" / "results" / "speed" / "report.md"
 ALLOCATOR = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     "MALLOC_TRIM_THRESHOLD_": str(2**33),
@@ -295,7 +295,7 @@ def _line(each: Measured) -> str:
 def write_page(measured: list[Measured], rows: Sequence[tuple[Path, Row]], page: Path) -> None:
     """Write the page, with a line for each comparison and one for each row that was not measured; and its figure."""
     groups = grouped(measured, rows)
-    figure = page.with_suffix("") / "ratios.svg"
+    figure = page.with_name("ratios.svg")
     if groups:
         save(ratios_figure(groups), figure)
     lines = []
@@ -321,7 +321,7 @@ def write_page(measured: list[Measured], rows: Sequence[tuple[Path, Row]], page:
     shown = [
         *holds(groups),
         "",
-        f"![Ratios of every comparison]({page.stem}/{figure.name})",
+        f"![Ratios of every comparison]({figure.name})",
         "",
         "Each dot is the median of the rounds, and its line their spread. The peer stands behind the stroke; peers that train or embed do it in float32.",
         "",

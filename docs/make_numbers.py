@@ -1,13 +1,16 @@
-"""Write docs/numbers.json, and the numbers in the pages that quote them: python docs/make_numbers.py
+"""Write docs/numbers.json, and what the pages quote of reports: python docs/make_numbers.py
 
-Every number is read at the place where it was measured: a results page, the notes of a benchmark, the runs of the demo. A page
-quotes it between two comments, <!--number NAME-->.620<!--/number-->. The tests compare both, so a number that was measured anew
-and not written anew is found.
+Every number is read at the place where it was measured: a report beside its runs, the notes of a benchmark, the runs of the demo. A
+page quotes it between two comments, <!--number NAME-->.620<!--/number-->. A page quotes a whole table or list of a report between
+<!--part PATH#HEADING table 1--> and <!--/part-->: the path in the repository, the section, which table or list of it, and `columns 1 3` where
+not all are quoted. The tests compare both with the reports, so what was measured anew and not written anew is found.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,13 +24,19 @@ PAGES = [
     ROOT / "docs" / "tutorial.md",
     ROOT / "docs" / "how-to" / "adapt-without-labels.md",
     ROOT / "docs" / "how-to" / "choose-index.md",
-    ROOT / "docs" / "how-to" / "language-model-reader.md",
     ROOT / "docs" / "how-to" / "reproduce-realm.md",
-    ROOT / "docs" / "how-to" / "train-without-labels.md",
-    ROOT / "docs" / "results" / "index.md",
+    ROOT / "docs" / "lab" / "language-models.md",
+    *sorted((ROOT / "docs" / "results").glob("*.md")),
     ROOT / "benchmarks" / "README.md",
 ]
 QUOTE = re.compile(r"(<!--number ([\w.]+)-->)(.*?)(<!--/number-->)", re.DOTALL)
+PART = re.compile(
+    r"(<!--part (\S+?)#([^>]+?) (table|list) (\d+)(?: columns ([\d ]+))?-->\n)(?:(?!<!--part).)*?<!--/part-->",
+    re.DOTALL,
+)
+BEGINS = {"table": "|", "list": ("- ", "  ")}
+"""How each line of such a part begins."""
+LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Measured:
         return self.joint.join(numbers)
 
 
-ADAPT = "docs/results/adapt.md"
+ADAPT = "docs/results/adapt/report.md"
 SCORES = r"\n\| encoder as published \| hybrid, weighted sum \|.*\| {} \| 1 \|\n"
 ASKED = {
     "covid": "COVID-QA",
@@ -85,13 +94,13 @@ WAYS = {
     "labels_1000_hybrid": ("1,000 labelled questions", HYBRID, ("tldr", "ml")),
 }
 """Rows of the tables of that page: retriever, search, and the sets of questions whose tables are quoted."""
-ABLATION = "docs/results/ablation.md"
-REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
-CHANGED = "docs/results/changed-corpus.md"
-SPEED, RATIO = "docs/results/speed.md", r"[^|]*\| 1 \|[^*]*\*\*([\d.]+)\*\*"
+ABLATION = "docs/results/ablation/report.md"
+REAL_TEXT, LONGER = "docs/results/real-text/report.md", "docs/results/real-text-long/report.md"
+CHANGED = "docs/results/changed-corpus/report.md"
+SPEED, RATIO = "docs/results/speed/report.md", r"[^|]*\| 1 \|[^*]*\*\*([\d.]+)\*\*"
 """A line of one thread, and the ratio that stands in it."""
-OTHER_STARTS = "docs/how-to/other-starts.md"
-INDEXES, OF_TYPE = "docs/results/indexes.md", r"\n\| 1,000,000 \| `{}`[^|]* \|"
+OTHER_STARTS = "docs/lab/starts.md"
+INDEXES, OF_TYPE = "docs/results/indexes/report.md", r"\n\| 1,000,000 \| `{}`[^|]* \|"
 BUILD, REFRESH, ONE = r" ([\d.,]+) \(", r"[^|]*\| ([\d.,]+) \(", r"(?:[^|]*\|){5} ([\d.,]+) /"
 """Columns of a line of that table."""
 ARM = r"\n\| {} +\| +\S+ \| +5 \| (\.\d+) "
@@ -123,7 +132,7 @@ MEASURED = {
         ADAPT,
         r"\n\| ICT \+ KL, kept only on a measured gain \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| \d+ \|\n",
     ),
-    "adapt.lost": Measured("docs/results/adapt-recipe.md", r"\n\| 50 of 32 pairs \|.*\| (-\.\d+) \[[^]]*\] \|\n"),
+    "adapt.lost": Measured("docs/results/adapt/notes.md", r"\n\| 50 of 32 pairs \|.*\| (-\.\d+) \[[^]]*\] \|\n"),
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     **{
         f"adapt.{way}_{asked}": Measured(
@@ -132,33 +141,33 @@ MEASURED = {
         for way, (arm, search, sets) in WAYS.items()
         for asked in sets
     },
-    "revise.new": Measured("docs/results/revise.md", r"\n\| 1 % \| \S+ ± \S+ % \| (\S+) ± \S+ → (\S+) ±"),
-    "revise.embedded": Measured("docs/results/revise.md", r"\n\| 1 % \| (\S+) ± \S+ % \|"),
+    "revise.new": Measured("docs/results/revise/report.md", r"\n\| 1 % \| \S+ ± \S+ % \| (\S+) ± \S+ → (\S+) ±"),
+    "revise.embedded": Measured("docs/results/revise/report.md", r"\n\| 1 % \| (\S+) ± \S+ % \|"),
     "changed.new": Measured(
         CHANGED, r"\*\*Search, BM25\*\*: .*? comes first for (\S+) of .*? before and (\S+) after\."
     ),
     "changed.em": Measured(
         CHANGED, r"\*\*Answers\*\*: exact match on the new numbers is (\S+) before and (\S+) after\."
     ),
-    "starts.ict": Measured("docs/results/starts.md", r"(?s)\A.*?\n\| ICT +\| \S+ ± \S+ \| (\.\d+) "),
+    "starts.ict": Measured("docs/results/starts/report.md", r"(?s)\A.*?\n\| ICT +\| \S+ ± \S+ \| (\.\d+) "),
     "starts.cocondenser_ict": Measured(
-        "docs/results/starts.md", r"(?s)\A.*?\n\| coCondenser \+ ICT \| \S+ ± \S+ \| (\.\d+) "
+        "docs/results/starts/report.md", r"(?s)\A.*?\n\| coCondenser \+ ICT \| \S+ ± \S+ \| (\.\d+) "
     ),
     "starts.import_man_pages": Measured(OTHER_STARTS, r"\n\| `import --scale 20` \| 384 \|.*\| (\.\d+) \|"),
     "starts.pca_man_pages": Measured(OTHER_STARTS, r"\n\| `ict-init .*? --steps 0` \| 128 \|.*\| (\.\d+) \|"),
-    "table1.realm": Measured("docs/results/table1.md", r"\n\| REALM, X = other sentences +\| (\.\d+) "),
-    "table1.same": Measured("docs/results/table1.md", r"\n\| REALM, X = Z +\| (\.\d+) "),
-    "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
-    "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
+    "table1.realm": Measured("docs/results/table1/report.md", r"\n\| REALM, X = other sentences +\| (\.\d+) "),
+    "table1.same": Measured("docs/results/table1/report.md", r"\n\| REALM, X = Z +\| (\.\d+) "),
+    "table1.bm25": Measured("docs/results/table1/report.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
+    "table1.orqa": Measured("docs/results/table1/report.md", r"\n\| ORQA +\| (\.\d+) "),
     **{
         f"wikipedia.{name}_{depth}": Measured(
-            "docs/results/wikipedia.md", rf"\n- \*\*{label}\*\*, minus [^\n]* recall@{depth} (\S+ \[[^]]*\])"
+            "docs/results/wikipedia/report.md", rf"\n- \*\*{label}\*\*, minus [^\n]* recall@{depth} (\S+ \[[^]]*\])"
         )
         for name, label in (("realm", "REALM"), ("salient", "Salient spans"))
         for depth in (1, 5, 20)
     },
     "readers.gain": Measured(
-        "docs/results/readers.md", r"\*\*causal, frozen, marginal\*\*: [^;]*; recall@5 (\S+ \[[^]]*\])"
+        "docs/results/readers/report.md", r"\*\*causal, frozen, marginal\*\*: [^;]*; recall@5 (\S+ \[[^]]*\])"
     ),
     "speed.step": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| float32 \|{RATIO}", 1),
     "speed.step_bf16": Measured(SPEED, rf"\n\| pre-training step \| L6-[^|]*\| bfloat16 \|{RATIO}", 1),
@@ -198,13 +207,60 @@ def numbers() -> dict[str, str]:
     return {**demo(), **{name: place.read() for name, place in MEASURED.items()}}
 
 
-def quoting(text: str, numbers: Mapping[str, str]) -> str:
-    """Return a page's text with the given numbers. Raises KeyError for a name that is not known."""
-    return QUOTE.sub(lambda quote: quote[1] + numbers[quote[2]] + quote[4], text)
+def quoting(text: str, numbers: Mapping[str, str], page: Path = ROOT / "README.md") -> str:
+    """Return a page's text with the given numbers and with the parts of reports.
+
+    Raises KeyError for a name that is not known, and ValueError for a part that its report does not have.
+    """
+    text = QUOTE.sub(lambda quote: quote[1] + numbers[quote[2]] + quote[4], text)
+    folder = page.relative_to(ROOT).parent.as_posix()
+    return PART.sub(
+        lambda found: (
+            f"{found[1]}\n{part(found[2], found[3], found[4], int(found[5]), folder, found[6])}\n\n<!--/part-->"
+        ),
+        text,
+    )
+
+
+def part(report: str, heading: str, kind: str, number: int, folder: str, columns: str | None = None) -> str:
+    """Return a table or a list of a report's section, with links that lead from `folder`. Raises ValueError if there is none.
+
+    Args:
+        report: Path in the repository.
+        heading: The section.
+        kind: "table" or "list".
+        number: Which of them, from 1.
+        folder: Folder of the page that quotes it.
+        columns: Columns of the table to quote, from 1, such as "1 3". None: all.
+    """
+    section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", (ROOT / report).read_text("utf-8"), re.M | re.S)
+    found: list[list[str]] = []
+    inside = False
+    for line in section[1].splitlines() if section else ():
+        wanted = line.startswith(BEGINS[kind]) and (inside or line.startswith(BEGINS[kind][0]))
+        if wanted and not inside:
+            found.append([])
+        if wanted:
+            found[-1].append(line)
+        inside = wanted
+    if len(found) < number:
+        raise ValueError(f"{report}: the section {heading!r} has {len(found)} {kind}s; a page quotes number {number}.")
+    lines = found[number - 1]
+    if columns:
+        cells = [re.split(r"(?<!\\)\|", line) for line in lines]
+        lines = [f"|{'|'.join(row[int(column)] for column in columns.split())}|" for row in cells]
+    return LINK.sub(lambda link: _moved(link, report, folder), "\n".join(lines))
+
+
+def _moved(link: re.Match[str], report: str, folder: str) -> str:
+    if "://" in link[1]:
+        return link[0]
+    there = posixpath.join(posixpath.dirname(report), link[1]) if link[1] else report
+    return f"]({os.path.relpath(there, folder or '.')}{link[2] or ''})"
 
 
 if __name__ == "__main__":
     found = numbers()
     FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     for page in PAGES:
-        page.write_text(quoting(page.read_text(encoding="utf-8"), found), encoding="utf-8")
+        page.write_text(quoting(page.read_text(encoding="utf-8"), found, page), encoding="utf-8")

@@ -1,8 +1,7 @@
 """Write the sources of the documentation site into build/: python docs/make_site.py [FOLDER]. `mkdocs build -f build/mkdocs.yml` follows.
 
 README.md, CONTRIBUTING.md and others stay where readers of the repository expect them. The site shows each of them under
-the address that OUTSIDE gives it. Links in all pages are written for the repository and translated here. The navigation gets
-the pages of the commands. The Python reference lists the modules of what `realmctl.load` returns, and mkdocstrings fills it
+the address that OUTSIDE gives it. Links in all pages are written for the repository and translated here. The Python reference lists the modules of what `realmctl.load` returns, and mkdocstrings fills it
 from their docstrings without importing them. llms.txt lists the pages for language models (llmstxt.org).
 """
 
@@ -25,36 +24,28 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
-    "examples/README.md": "examples.md",
-    "examples/ablation/notes.md": "results/ablation-notes.md",
-    "benchmarks/README.md": "results/benchmarks.md",
-    "benchmarks/dump_to_blocks.md": "results/dump_to_blocks.md",
-    "benchmarks/embedding.md": "results/embedding.md",
-    "benchmarks/growth.md": "results/growth.md",
-    "benchmarks/index_update.md": "results/index_update.md",
-    "benchmarks/plan.md": "results/plan.md",
-    "benchmarks/pretrain_step.md": "results/pretrain_step.md",
-    "benchmarks/serve.md": "results/serve.md",
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
+LEFT_OUT = re.compile(r"docs/results/[^/]+/.*|docs/mutations\.md")
+"""Pages of docs/ that the site leaves out: reports and notes beside their runs, which its pages quote."""
 CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
 OPTION = re.compile(r"--(?:\[no-\])?[\w-]+")
 LONG_NAME = re.compile(r"^\S{20,}$")
-COMMANDS = "reference/commands.md"
 PYTHON_API = "reference/python-api.md"
 PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 MAX_SUMMARY = 200
-BOOSTS = {"Home": 2.0, "Tutorial": 2.0, "How-to": 2.0, "Results": 0.35, "Project": 0.2}
+BOOSTS = {"Home": 2.0, "Start": 2.0, "How-to": 2.0, "Results": 0.35, "Project": 0.2}
 """How much more a page of a section counts in the site's search: what to do comes before what was measured, and that before notes."""
-Navigation = list[dict[str, Any]]
 
 
 def make(build: Path) -> Path:
     """Write the sources and the configuration below `build`. Return the configuration's path; the site goes to `build`/site."""
     sources = build / "docs"
     shutil.rmtree(sources, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(
+        ROOT / "docs", sources, ignore=shutil.ignore_patterns("*.py", "__pycache__", "*.json", "*.jsonl", "*.md")
+    )
     pages = {str(path.relative_to(ROOT / "docs")): f"docs/{path.relative_to(ROOT / 'docs')}" for path in _markdown()}
     pages |= {site: path for path, site in OUTSIDE.items()}
     for site, path in pages.items():
@@ -67,7 +58,7 @@ def make(build: Path) -> Path:
         )
     (sources / PYTHON_API).write_text(python_api(), encoding="utf-8")
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    config |= {"docs_dir": "docs", "site_dir": "site", "nav": with_commands(config["nav"]), "hooks": [__file__]}
+    config |= {"docs_dir": "docs", "site_dir": "site", "hooks": [__file__]}
     (sources / "llms.txt").write_text(llms_text(config, sources), encoding="utf-8")
     for section in config["nav"]:
         for title, entries in section.items():
@@ -80,7 +71,8 @@ def make(build: Path) -> Path:
 
 
 def _markdown() -> list[Path]:
-    return sorted((ROOT / "docs").rglob("*.md"))
+    paths = sorted((ROOT / "docs").rglob("*.md"))
+    return [path for path in paths if not LEFT_OUT.fullmatch(path.relative_to(ROOT).as_posix())]
 
 
 def on_page_content(html: str, **_: object) -> str:
@@ -96,26 +88,6 @@ def _broken(code: str) -> str:
 
 def _boost(page: Path, boost: float) -> None:
     page.write_text(f"---\nsearch: {{boost: {boost}}}\n---\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
-
-
-def with_commands(navigation: Navigation) -> Navigation:
-    """Return the navigation with the pages of the commands below `Commands`, in the groups of their overview."""
-    overview = (ROOT / "docs" / COMMANDS).read_text(encoding="utf-8")
-    groups = re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", overview, re.MULTILINE)
-    pages = [
-        {
-            group: [
-                {name: f"reference/{page}"} for name, page in re.findall(r"^\| \[(.+?)\]\((\S+)\)", text, re.MULTILINE)
-            ]
-        }
-        for group, text in groups
-    ]
-    for section in navigation:
-        for entries in section.values():
-            for entry in entries if isinstance(entries, list) else ():
-                if entry.get("Commands") == COMMANDS:
-                    entry["Commands"] = [{"Overview": COMMANDS}, *(group for group in pages if any(group.values()))]
-    return navigation
 
 
 def python_api() -> str:
@@ -185,7 +157,7 @@ def translated(link: re.Match[str], site: str, here: str) -> str:
         there = OUTSIDE[path]
     elif path == "docs":
         there = "tutorial.md"
-    elif path.startswith("docs/") and path.endswith(".md"):
+    elif path.startswith("docs/") and path.endswith(".md") and not LEFT_OUT.fullmatch(path):
         there = path.removeprefix("docs/")
     elif (ROOT / path).exists():
         return text

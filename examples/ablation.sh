@@ -10,7 +10,7 @@ FOLDER=${1:-ablation}                          # worlds and artifacts; it may be
 JOBS=${JOBS:-2}
 GRID=${GRID:-$HERE/ablation/grid.yaml}
 RESULTS=${RESULTS:-$FOLDER/ablation/runs.jsonl}
-PAGE=${PAGE:-$FOLDER/ablation.md}
+PAGE=${PAGE:-$FOLDER/ablation/report.md}
 ARMS=${ARMS:-}                                 # only these arms, by their names in ablation/arms.py
 VARS=${VARS:-}                                 # more variables of the pipelines: VARS="steps=20 qa_steps=5"
 PYTHON=${PYTHON:-python}

@@ -3,7 +3,7 @@
 # QUESTIONS are files in SQuAD's layout. Their paragraphs join the corpus, and their articles are split into train, dev and test.
 # Runs start.yaml once and seed.yaml for SEEDS seeds (examples/enwiki), and writes PAGE. A second run finds everything that is made.
 # SIZE=small, medium or long sets how long practice, REALM and fine-tuning take; VARS="steps=20 qa_steps=5" replaces single settings.
-# Hardware: one CPU core for each job. docs/results/real-text.md was measured with SIZE=medium, real-text-long.md with SIZE=long.
+# Hardware: one CPU core for each job. docs/results/real-text/report.md was measured with SIZE=medium, real-text-long/report.md with SIZE=long.
 set -euo pipefail
 if [ $# -lt 3 ]; then
   echo "usage: enwiki.sh FOLDER DUMP QUESTIONS [QUESTIONS ...]" >&2
@@ -20,7 +20,7 @@ SIZE=${SIZE:-medium}
 SPLIT=${SPLIT:-test} # questions that exact match is measured on: test, or dev while choosing settings
 if [ "$SPLIT" = test ]; then TRAIN=train-dev; else TRAIN=train; fi
 VARS=${VARS:-}
-PAGE=${PAGE:-$FOLDER/real-text.md}
+PAGE=${PAGE:-$FOLDER/report.md}
 NOTES=${NOTES:-} # a Markdown file that goes below the targets
 PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}

@@ -15,7 +15,7 @@ RESULTS=${RESULTS:-$HERE/../docs/results/$PART/runs.jsonl}
 if [ "$PART" = readers ]; then pipeline=readers; else pipeline=starts; fi
 TUNING=${TUNING:-$HERE/../docs/results/$pipeline/tuning.jsonl} # measurements on the dev seeds
 PLAN=$HERE/recorded/$pipeline-rates.yaml
-PAGE=${PAGE:-$HERE/../docs/results/$PART.md}
+PAGE=${PAGE:-$HERE/../docs/results/$PART/report.md}
 WORLD=${WORLD:---persons 200 --companies 30 --cities 30 --countries 10 --first-names 14 --last-names 50 --other-names 16 --blocks-per-person 1 --full-name-share 0.45 --parallel-worlds 12 --train-questions 1000 --dev-questions 300 --test-questions 300 --seen-questions 50 --evaluation-facts 120}
 VARS=${VARS:-} # more variables of the pipeline: VARS="realm=20 all=5"
 PYTHON=${PYTHON:-python}

@@ -15,7 +15,7 @@ SEEDS=${SEEDS:-3}
 FIRST_SEED=${FIRST_SEED:-0}
 RESULTS=${RESULTS:-$HERE/../docs/results/starts/runs.jsonl}
 TUNING=${TUNING:-$HERE/../docs/results/starts/tuning.jsonl}
-PAGE=${PAGE:-$HERE/../docs/results/starts.md}
+PAGE=${PAGE:-$HERE/../docs/results/starts/report.md}
 OUTPUTS=${OUTPUTS:-*} # what is measured: "text-ict.*" is one start
 VARS=${VARS:-}       # more variables of the pipeline: VARS="realm=2"
 PYTHON=${PYTHON:-python}

@@ -142,7 +142,7 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     }
     arguments = ["w", str(world / "knowledge"), str(squad)]
     run_script("enwiki.sh", arguments, tmp_path, **sizes)
-    page = (tmp_path / "w/real-text.md").read_text(encoding="utf-8")
+    page = (tmp_path / "w/report.md").read_text(encoding="utf-8")
     assert re.search(r"Seeds: 4\. Questions: .*squad.*8", page) and "SEEDS=1 FIRST_SEED=4 SPLIT=test" in page
     tuned = re.search(
         r"Questions by article: train (\d), dev (\d), .*\n[^.]*Fine-tuning on the (\d) questions of train-dev.jsonl: (.*)",
@@ -176,10 +176,10 @@ def test_revise_script(tmp_path: Path) -> None:
     pipeline.write_text(at_toy_scale((EXAMPLES / "revise.yaml").read_text(encoding="utf-8")), encoding="utf-8")
     sizes = {"PIPELINE": str(pipeline), "SIZE": "small", "SEEDS": "1", "JOBS": "1", "SHARES": "0.05", "STEPS": "2"}
     run_script("revise.sh", ["runs"], tmp_path, **sizes)
-    page = (tmp_path / "runs/revise.md").read_text(encoding="utf-8")
+    page = (tmp_path / "runs/report.md").read_text(encoding="utf-8")
     second = run_script("revise.sh", ["runs"], tmp_path, **sizes)
     assert "pretrain" not in second.stderr
-    assert (tmp_path / "runs/revise.md").read_text(encoding="utf-8") == page
+    assert (tmp_path / "runs/report.md").read_text(encoding="utf-8") == page
     result = json.loads((tmp_path / "runs/results/seed-0.json").read_text())
     found = result["shares"]["0.05"]
     assert result["weights_unchanged"] and found["same_blocks"] and found["back"]["same_blocks"]
@@ -303,7 +303,7 @@ def test_ablation_script(tmp_path: Path) -> None:
         "JOBS": "2",
     }
     first = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
-    results, page = tmp_path / "runs/ablation/runs.jsonl", tmp_path / "runs/ablation.md"
+    results, page = tmp_path / "runs/ablation/runs.jsonl", tmp_path / "runs/ablation/report.md"
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     keys = [(line["split"], line["arm"], line["rate"], line["seed"]) for line in lines]
     dev = {("dev", arm, rate, 3) for arm in arms[:-1] for rate in ("1e-3", "1e-4")}  # the joint arm is not tuned

@@ -19,7 +19,7 @@ chosen on REALM's runs of seeds 0 to 24, and not for each variant. This has thre
 - ICT stops after 80 steps. A longer ICT makes a better start and a smaller lead of REALM; ORQA has about as much more ICT as
   REALM takes time.
 - Few candidates are read, but more than at first: with 4 blocks a query REALM fails on one of the two dev seeds, with 7 on none
-  ([notes](../../examples/ablation/notes.md)). With more candidates a stale index matters less, and the world has only 904 documents.
+  ([notes](notes.md)). With more candidates a stale index matters less, and the world has only 904 documents.
 - Facts are unique in the world of most variants. Only the X = Z variants have a world that tells half of the facts in two documents.
 
 **What is shared.** All seeds share the copy pre-training: one encoder, trained on parallel worlds with the same names and other facts. A
@@ -28,5 +28,5 @@ seed varies world, ICT, pre-training and fine-tuning. So the spread over seeds l
 **What the statistics leave out.** There are about twenty comparisons with 95 % intervals, and no correction for their number. One of them
 may be shown by chance. Student's t assumes normal differences, and some variants either learn or collapse.
 
-**What other choices gave.** [The notes](../../examples/ablation/notes.md) report single runs with other rates, candidates, starts and
+**What other choices gave.** [The notes](notes.md) report single runs with other rates, candidates, starts and
 worlds. Among them are runs in which a stale index costs nothing, and others in which random spans reach the recall of salient spans."""

@@ -2,7 +2,7 @@
 
     python examples/ablation/make_page.py RUNS.jsonl --page PAGE.md
 
-A dash marks a missing number. Plots go to the folder PAGE next to PAGE.md.
+A dash marks a missing number. Plots go beside the page.
 """
 
 import argparse
@@ -22,14 +22,13 @@ def main() -> int:
     parser = _parser()
     given = parser.parse_args()
     if not given.page.suffix:
-        parser.error(f"--page {given.page}: name a file such as page.md; its plots go to the folder with the same name")
+        parser.error(f"--page {given.page}: name a file such as page.md; its plots go beside it")
     try:
         runs, grid = Runs(read_lines(given.results)), read_grid(given.grid)
         runs.require_alike()
         print(results(runs, grid), end="")
-        plots_folder = given.page.with_suffix("")
-        plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(runs, grid, plots_folder)]
         given.page.parent.mkdir(parents=True, exist_ok=True)
+        plots = draw_all(runs, grid, given.page.parent)
         given.page.write_text(page(runs, grid, given.command, plots), encoding="utf-8")
     except RealmctlError as error:
         print(f"error: {error}", file=sys.stderr)

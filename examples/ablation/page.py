@@ -87,7 +87,7 @@ What differs from REALM:
 
 ## How every variant was tuned
 
-Every variant has the same three learning rates at first, on the same dev seeds, as [grid.yaml](../../examples/ablation/grid.yaml) says. While the
+Every variant has the same three learning rates at first, on the same dev seeds, as [grid.yaml](../../../examples/ablation/grid.yaml) says. While the
 best rate of a variant is its lowest or its highest, the next one is tried too. The numbers are EM on dev questions: the mean, and in brackets each seed.
 The best mean, in bold, chose the rate for the test seeds.
 
@@ -97,14 +97,14 @@ The best mean, in bold, chose the rate for the test seeds.
 
 These are the dev runs of REALM and of the variants with a stale index. Drift is 1 minus the mean cosine between the old and the new embedding of a block
 when the index is replaced, and overlap is the share of the old index's candidates that the new one finds too
-([index refresh](../refresh.md)). Both are means over all replacements of a run, the one by the published index included.
+([index refresh](../../refresh.md)). Both are means over all replacements of a run, the one by the published index included.
 
 {staleness_table(runs, grid)}
 
 ## Runs that collapsed
 
 A run has collapsed if it ends with at most half of the recall@5 that its start had on dev questions. {counted(runs)} The table counts dev and test
-runs, and in how many of them each [alarm](../refresh.md#alarms) was raised. Variants and rates without a collapse and without an alarm are left out.
+runs, and in how many of them each [alarm](../../refresh.md#alarms) was raised. Variants and rates without a collapse and without an alarm are left out.
 
 {collapses_table(runs)}
 
@@ -126,7 +126,7 @@ sentence. Both are in nats, and 0 means that retrieval is worth nothing. Null sh
 
 ## How it was run
 
-`{command}` generates this page from [the results of the runs](ablation/runs.jsonl) alone. Only the paper's numbers were typed in.
+`{command}` generates this page from [the results of the runs](runs.jsonl) alone. Only the paper's numbers were typed in.
 {_progress(runs, grid)}
 
 {_circumstances(runs)}

@@ -1,6 +1,6 @@
 """The ways to adapt a retriever without labels, and the domains they are measured on.
 
-Settings are the same on every domain; docs/results/adapt-recipe.md says what was tried, and with which queries in view.
+Settings are the same on every domain; docs/results/adapt/notes.md says what was tried, and with which queries in view.
 """
 
 import json

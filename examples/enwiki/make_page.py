@@ -1,7 +1,7 @@
 """Turn the runs of examples/enwiki.sh into a page with plots: examples/enwiki/make_page.py FOLDER --page PAGE.md
 
-Finished and unfinished runs are read; a dash marks a missing number. Plots go to the folder PAGE next to PAGE.md, and the targets
-and the notes on the recipe to PAGE-recipe.md.
+Finished and unfinished runs are read; a dash marks a missing number. Plots, and the targets with the notes on the recipe (notes.md),
+go beside the page.
 """
 
 import argparse
@@ -28,13 +28,13 @@ def main() -> int:
     given = parser.parse_args()
     made = Experiment(given.folder, tuple(range(given.first_seed, given.first_seed + given.seeds)), given.split)
     try:
-        plots_folder = given.page.with_suffix("")
-        plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(made, plots_folder)]
+        folder = given.page.parent
+        plots = draw_all(made, folder)
         notes = given.notes.read_text(encoding="utf-8") if given.notes else ""
-        recipe = given.page.with_name(f"{given.page.stem}-recipe.md")
-        text = page(made, given.command, recipe.name, plots, f"{plots_folder.name}/outcome.svg")
+        recipe = folder / "notes.md"
+        text = page(made, given.command, recipe.name, plots)
         given.page.write_text(text, encoding="utf-8")
-        draw_outcome(text, plots_folder / "outcome.svg")
+        draw_outcome(text, folder / "outcome.svg")
         recipe.write_text(recipe_page(made, given.page.name, notes), encoding="utf-8")
     except RealmctlError as error:
         print(f"make_page: {error}", file=sys.stderr)

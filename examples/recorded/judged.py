@@ -153,7 +153,7 @@ def write_page(
 ) -> None:
     """Run the command line of a page: write what `page` returns for the results and for the measurements on the dev seeds.
 
-    What `draw` returns for the results is written as the file `plot` to the folder that is named as the page.
+    What `draw` returns for the results is written as the file `plot` beside the page.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path)
@@ -162,5 +162,5 @@ def write_page(
     given = parser.parse_args()
     given.page.parent.mkdir(parents=True, exist_ok=True)
     given.page.write_text(page(Ledger(given.results), Ledger(given.tuning)), encoding="utf-8")
-    save(draw(Ledger(given.results)), given.page.with_suffix("") / plot)
+    save(draw(Ledger(given.results)), given.page.with_name(plot))
     print(given.page)

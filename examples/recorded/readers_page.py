@@ -76,9 +76,9 @@ CLAIMS = (*(claim for gains in GAINS.values() for claim in gains), *COMPARISONS)
 PAGE = """# Readers of pre-training
 
 <!-- Generated: do not edit. -->
-REALM's reader is a BERT that fills masks. `pretrain --reader-lm` puts [a language model](../how-to/language-model-reader.md) in its place. With
+REALM's reader is a BERT that fills masks. `pretrain --reader-lm` puts [a language model](../../lab/language-models.md) in its place. With
 which reader does a retriever learn more, in the same time and from the same start? The page is for those who choose a reader and its loss.
-`make readers` generates it from [its runs](readers/runs.jsonl).
+`make readers` generates it from [its runs](runs.jsonl).
 
 ## What holds
 
@@ -88,7 +88,7 @@ pre-training, minus those of the start (ICT), the largest gain first:
 
 {gains}
 
-![Recall@5 of the start and of every reader](readers/recall.svg)
+![Recall@5 of the start and of every reader](recall.svg)
 
 Recall@5 on the test questions: a small dot for each seed, the mean, and its 95 % interval over seeds. Each seed has a world of its own, so all rows
 of a seed vary together.

@@ -197,8 +197,8 @@ PAGE = """# Starts of a retriever
 
 <!-- Generated: do not edit. -->
 A retriever needs a start before REALM pre-training: one with random weights finds nothing to learn from. Which start is best alone, after
-REALM pre-training, and after fine-tuning on questions? The page is for those who choose one ([how to run each](../how-to/other-starts.md)).
-`make starts` generates it from [its runs](starts/runs.jsonl).
+REALM pre-training, and after fine-tuning on questions? The page is for those who choose one ([how to run each](../../lab/starts.md)).
+`make starts` generates it from [its runs](runs.jsonl).
 
 ## What holds
 
@@ -206,7 +206,7 @@ Means over the test questions and the seeds, the best first:
 
 {best}
 
-![Recall@5 before fine-tuning: each start alone, and after REALM pre-training](starts/recall.svg)
+![Recall@5 before fine-tuning: each start alone, and after REALM pre-training](recall.svg)
 
 Recall@5 on the test questions of generated worlds, before fine-tuning: a small dot for each seed, the mean, and its 95 % interval over seeds.
 
@@ -246,7 +246,7 @@ About these runs:
 - The seeds are {text_seeds}. A claim on real text stays open until a third seed is run.
 - Nothing was tuned here. All starts have the rates of `examples/starts_text.yaml`.
 - Training is short: 30 steps of ICT or Spider, 60 of Condenser and 60 more of coCondenser, 32 of REALM, and 100 on all questions. With
-  longer training the order may be another. [Real text](real-text.md) has longer training, for one start.
+  longer training the order may be another. [Real text](../real-text.md) has longer training, for one start.
 - The claims are those of earlier runs on the articles alone. Their results were known when the dump joined the corpus.
 - The processor was {text_processor}.
 

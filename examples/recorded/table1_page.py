@@ -62,13 +62,13 @@ PAGE = """# REALM's table 1, as far as it runs here
 <!-- Generated: do not edit. -->
 Do the rows of the paper's table 1 come in the paper's order? Each row that can run on a laptop was run on generated worlds, with models of two
 layers of width 128. The paper's numbers are of other data and of far larger models, so only the order of the rows can be compared.
-`make table1` generates this page from [its runs](table1/runs.jsonl).
+`make table1` generates this page from [its runs](runs.jsonl).
 
 ## What holds
 
 **Exact match**, mean over the seeds, the five best rows: {best}.
 
-![Exact match of every row](table1/em.svg)
+![Exact match of every row](em.svg)
 
 Exact match of every row on the test questions: a small dot for each seed, the mean, and its 95 % interval over seeds.
 

@@ -31,7 +31,7 @@ PAGE = """# A memory that can be edited
 <!-- Generated: do not edit. -->
 Do answers follow when documents are edited? A model is trained once. Then facts are changed in its corpus, and in nothing else. The
 corpus is revised, only the changed blocks are embedded, and the same weights answer. The page is for those whose documents change
-([how to revise them](../how-to/changing-corpus.md)).
+([how to revise them](../../how-to/changing-corpus.md)).
 
 ## What holds
 
@@ -39,7 +39,7 @@ In a generated world the answers follow, without training. Exact match (EM) on q
 
 {claims}
 
-![Exact match on the new answers, where {smallest} of the facts changed]({folder}/em.svg)
+![Exact match on the new answers, where {smallest} of the facts changed](em.svg)
 
 Exact match on the new answers, where {smallest} of the facts changed: a small dot for each seed, the mean, and its 95 % interval over seeds.
 
@@ -102,14 +102,13 @@ def read(folder: Path, seeds: int) -> Results:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def page(results: Results, beside: str, folder: str) -> str:
-    """Return the page. `beside` is the path from the page's folder to the results, and `folder` to its plot."""
+def page(results: Results, beside: str) -> str:
+    """Return the page. `beside` is the path from the page's folder to the results."""
     shares = list(results[0]["shares"])
     first = results[0]["shares"][shares[0]]
     return PAGE.format(
         claims=_claims(results, shares),
         smallest=_percent(shares[0]),
-        folder=folder,
         seeds=len(results),
         seed_list=", ".join(str(run["seed"]) for run in results),
         facts=f"{first['facts']:,}",
@@ -256,8 +255,8 @@ def main() -> None:
     given.page.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(os.path.relpath(given.results, given.page.parent)).as_posix()
     results = read(given.results, given.seeds)
-    given.page.write_text(page(results, beside, given.page.stem), encoding="utf-8")
-    save(figure(results), given.page.with_suffix("") / "em.svg")
+    given.page.write_text(page(results, beside), encoding="utf-8")
+    save(figure(results), given.page.with_name("em.svg"))
     print(given.page)
 
 

@@ -2,7 +2,7 @@
 
     python examples/world/make_world.py --out DIR --seed 0 --size demo [--persons 400 ...]
 
-examples/README.md describes each file. The same settings write the same bytes on every machine.
+examples/world/README.md describes each file. The same settings write the same bytes on every machine.
 """
 
 import argparse

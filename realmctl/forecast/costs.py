@@ -41,7 +41,7 @@ SENTENCE = 32
 WRITTEN = 14
 """Tokens of a mean query that a language model writes."""
 FAISS_TRAINING = 8
-"""Rows that faiss adds in the time in which it trains on one. Of an inverted file with product quantization, docs/results/indexes.md."""
+"""Rows that faiss adds in the time in which it trains on one. Of an inverted file with product quantization, docs/results/indexes/report.md."""
 BEGINNING = 280
 """Tokens of the examples in the prompt of `generate-queries`, which all blocks share."""
 

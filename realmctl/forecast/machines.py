@@ -18,16 +18,16 @@ HNSW_RATE = 1.5e7
 """rows · log2(rows) · ef_construction that one core inserts in a second: 100,000 vectors of 128 numbers in 11 s."""
 GATE_RATE = 6.4e9
 """Numbers of vectors that the recall gate of an int8 index compares in a second on one core, with exact search and with its own:
-1,000 queries and a million vectors of 128 numbers in 20 s (docs/results/indexes.md)."""
+1,000 queries and a million vectors of 128 numbers in 20 s (docs/results/indexes/report.md)."""
 FAISS_RATE = 3.7e4
-"""Rows that one core adds to an inverted file with product quantization in a second, with the gate (docs/results/indexes.md)."""
+"""Rows that one core adds to an inverted file with product quantization in a second, with the gate (docs/results/indexes/report.md)."""
 READ_RATE = 35e6
 """Bytes of XML that the process that reads a .bz2 dump decompresses in a second."""
 COPY_RATE = 1e9
 """Bytes that are copied and hashed in a second."""
 UTILISATION = {"train": 0.15, "embed": 0.10}
 """Share of the peak that training and embedding reach. An H100 reached .07 to .23 in training steps of a BERT-base, and .10 in embedding with reading and writing
-(docs/results/gpu.md). Use --calibrate on the device itself."""
+(docs/results/gpu/report.md). Use --calibrate on the device itself."""
 NETWORK_BYTES_PER_SECOND = 25e9
 """Bytes that each device sends in a second to devices of other hosts (200 Gbit/s). An assumption too."""
 TEXT_RATES = {"chunk": 3.0e6, "tag": 1.7e5}

@@ -15,7 +15,7 @@ WORDPIECES_PER_BYTE = {"dump": 0.105, "text": 0.21}
 Wikipedia: 2.9 MB of text, 601 thousand wordpieces."""
 STORED_BYTES_PER_WORDPIECE = 4.6
 """Disk bytes of blocks, for each wordpiece: its number (2 bytes), and its share of the compressed text and the offsets. Measured, as the
-next one, on 14 million wordpieces of Wikipedia's sentences (docs/results/scale.md)."""
+next one, on 14 million wordpieces of Wikipedia's sentences (docs/results/scale/report.md)."""
 TAGGED_BYTES_PER_WORDPIECE = 5.1
 """Disk bytes of spans, for each wordpiece of the blocks: its sentence is stored again if a span is in it."""
 

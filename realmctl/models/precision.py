@@ -23,7 +23,7 @@ def pick_device(name: str = "auto") -> torch.device:
     `auto` is the first CUDA device, or the CPU where there is none. With several processes `auto` gives each its own device.
 
     On a GPU PyTorch no longer chooses cuDNN for attention in this process: cuDNN plans each shape that it has not met, which takes longer
-    than the attention, and texts give a new shape with every batch (docs/results/gpu.md).
+    than the attention, and texts give a new shape with every batch (docs/results/gpu/report.md).
 
     Raises:
         ConfigError: the name is not a device.

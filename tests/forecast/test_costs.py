@@ -92,10 +92,10 @@ def test_int8_costs_its_recall_gate_and_faiss_its_training_but_in_a_refresh():
 
 
 def test_the_table_of_rates_tells_the_builds_that_were_measured():
-    """docs/results/indexes.json: CPU seconds of one core."""
+    """docs/results/indexes/measured.json: CPU seconds of one core."""
     pytest.importorskip("faiss")
     one_core = Machines("a core", 1, 0, {"gate": GATE_RATE, "faiss": FAISS_RATE})
-    records = json.loads((Path(__file__).parents[2] / "docs" / "results" / "indexes.json").read_text())
+    records = json.loads((Path(__file__).parents[2] / "docs" / "results" / "indexes" / "measured.json").read_text())
     large = [each for each in records if each["rows"] >= 1e6 and each["part"] in ("build", "refresh")]
     measured = {(each["rows"], each["type"], each["part"]): each["found"]["cpu_s"] for each in large}
     for (rows, kind, part), seconds in measured.items():

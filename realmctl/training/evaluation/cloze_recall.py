@@ -45,7 +45,7 @@ FEWEST_TITLES = 50
 
 REWORDED = 3
 """One title in so many counts as reworded: the third that shares the fewest words with its block. The other titles gain by training on the
-blocks' words, whatever becomes of questions (docs/results/adapt-recipe.md)."""
+blocks' words, whatever becomes of questions (docs/results/adapt/notes.md)."""
 
 Ranks = NDArray[np.int64]
 """The rank of each sentence's own passage, int64 [N], from 1."""
