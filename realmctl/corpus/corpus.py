@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, overload
@@ -144,3 +146,26 @@ class _StoredWordpieces(NamedTuple):
     def sentence_starts(self) -> Sequence[int]:
         starts: list[int] = self.stored.sentences[self.row].tolist()
         return starts
+
+
+class BlockTexts:
+    """The text of every block by row, in a memory-mapped temporary file: reading one needs no decompression and no JSON.
+
+    For the answer search, which reads thousands of blocks per question and step.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        ends = [0]
+        with tempfile.TemporaryFile() as file:
+            for text in texts:
+                ends.append(ends[-1] + file.write(text.encode()))
+            file.write(b"\n")  # an empty file cannot be mapped
+            file.flush()
+            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._ends = np.array(ends, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, row: int) -> str:
+        return self._bytes[self._ends[row] : self._ends[row + 1]].decode()

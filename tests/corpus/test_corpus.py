@@ -1,6 +1,9 @@
-"""Blocks are read back from their artifact as they were written."""
+"""Blocks are read back from their artifact as they were written, and texts from a mapped file."""
 
-from realmctl.corpus.corpus import Corpus
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realmctl.corpus.corpus import BlockTexts, Corpus
 from tests.fixtures.blocks import make_blocks
 
 
@@ -14,3 +17,9 @@ def test_a_block_is_read_back(tmp_path):
     assert block.wordpieces.body == corpus.tokens(0).tobytes()
     assert block.wordpieces.title == corpus.title(0).tobytes()
     assert block.wordpieces.sentence_starts == corpus.sentences(0).tolist() == [0, 2]
+
+
+@given(st.lists(st.text()))
+def test_texts_that_go_in_come_out(texts):
+    held = BlockTexts(iter(texts))
+    assert [held[row] for row in range(len(held))] == texts

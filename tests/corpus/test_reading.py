@@ -16,9 +16,8 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.formats.detect import format_of
-from realmctl.corpus.reading import PageCounts, documents, preview
+from realmctl.corpus.reading import PageCounts, UniqueIds, documents, preview
 from realmctl.corpus.settings import CorpusSettings
-from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.errors import InputError
 from realmctl.pipeline.sources import localise
 from stages.chunk import Chunk
