@@ -25,7 +25,7 @@ def installed(monkeypatch) -> Iterator[list[EntryPoint]]:
 
 
 def errors_by_name(**built_in: str) -> Registry:
-    return Registry("error", group=GROUP, built_in=built_in)
+    return Registry("error", group=GROUP, core=built_in)
 
 
 def point(name: str, value: str) -> EntryPoint:
@@ -81,3 +81,30 @@ def test_what_is_no_part_of_its_kind_is_refused(installed, value):
     installed.append(point("x", value))
     with pytest.raises(ResourceError, match=r"builtins.Exception"):
         errors_by_name().load("x", Exception)
+
+
+def test_no_two_rooms_offer_one_name_and_each_name_stands_for_something():
+    groups = {group for offers in registry.rooms().values() for group in offers}
+    for group in groups:
+        names = [name for offers in registry.rooms().values() for name in offers.get(group, {})]
+        assert len(names) == len(set(names)), group
+        for name, where in registry.offered(group).items():
+            assert registry.object_at(where) is not None, name
+
+
+def test_a_room_is_a_folder_or_a_file_and_may_be_missing(monkeypatch, tmp_path):
+    rooms = tmp_path / "rooms_of_a_test"
+    (rooms / "folder").mkdir(parents=True)
+    (rooms / "__init__.py").touch()
+    offer = "OFFERS = {'realmctl.tests': {'%s': 'realmctl.errors:InputError'}}"
+    (rooms / "folder" / "__init__.py").write_text(offer % "by-folder")
+    (rooms / "file.py").write_text(offer % "by-file")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "ROOMS", ("rooms_of_a_test", "no_such_rooms"))
+    for cached in (registry.rooms, registry.offered):
+        cached.cache_clear()
+    try:
+        assert Registry("error", group=GROUP, core={}).names() == ["by-file", "by-folder"]
+    finally:
+        for cached in (registry.rooms, registry.offered):
+            cached.cache_clear()

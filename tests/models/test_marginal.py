@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from realmctl.models.marginal import (
-    distillation,
-    divergence,
-    in_batch_scores,
-    in_batch_softmax,
-    retrieval_utility,
-    scaled,
-    sequence_marginal,
-    token_marginal,
-)
+from realmctl.models.marginal import retrieval_utility, sequence_marginal, token_marginal
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(0, 2**16))
 
@@ -188,89 +179,6 @@ def test_the_best_block_is_a_real_one_however_likely_the_null_document_is(shape:
         assert utility.top_1_B[b].item() == pytest.approx(0.0 if best is None else gains[best], abs=1e-5)
 
 
-def test_in_batch_softmax_is_cross_entropy_on_the_diagonal() -> None:
-    query, block = torch.randn(4, 8), torch.randn(4, 8)
-    block[2] = query[2] * 10
-    loss, accuracy = in_batch_softmax(in_batch_scores(query, block), torch.arange(4))
-    score = query @ block.T
-    assert loss.item() == pytest.approx(-score.log_softmax(1).diag().mean().item(), abs=1e-5)
-    assert accuracy.item() == (score.argmax(1) == torch.arange(4)).float().mean().item()
-
-
-def test_in_batch_softmax_over_the_blocks_of_all_processes() -> None:
-    query, block = torch.randn(4, 8), torch.randn(4, 8)
-    whole, _ = in_batch_softmax(in_batch_scores(query, block), torch.arange(4))
-    halves = [in_batch_softmax(in_batch_scores(query[i : i + 2], block), torch.arange(i, i + 2))[0] for i in (0, 2)]
-    assert_close((halves[0] + halves[1]) / 2, whole)
-
-
-def test_a_masked_block_is_no_negative() -> None:
-    query, block = torch.randn(2, 8), torch.randn(2, 8)
-    loss, _ = in_batch_softmax(in_batch_scores(query, block, torch.eye(2).bool()), torch.arange(2))
-    assert loss.item() == pytest.approx(0.0, abs=1e-6)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_divergence_is_that_of_the_definition_with_its_closed_gradient(masked: bool) -> None:
-    """KL(p0 || p) = sum p0 log(p0 / p), mean over the queries; its gradient is (p - p0) / B. A masked block has no part."""
-    score, teacher = torch.randn(3, 5, dtype=torch.float64, requires_grad=True), torch.randn(3, 5, dtype=torch.float64)
-    hidden = torch.zeros(3, 5, dtype=torch.bool)
-    if masked:
-        hidden[0, 1] = hidden[2, 4] = True
-    least = torch.finfo(torch.float32).min
-    loss = divergence(score.float().masked_fill(hidden, least), teacher.float().masked_fill(hidden, least))
-    loss.backward()
-    student, start = (each.detach().masked_fill(hidden, -torch.inf).softmax(1) for each in (score, teacher))
-    expected = [start[b, c] * torch.log(start[b, c] / student[b, c]) for b, c in (~hidden).nonzero().tolist()]
-    assert loss.item() == pytest.approx(float(sum(expected)) / 3, rel=1e-5)
-    assert_close(score.grad, (student - start) / 3, atol=1e-6, rtol=1e-5)
-
-
-@given(shapes)
-@settings(max_examples=40, deadline=None)
-def test_distillation_is_the_written_out_divergence_and_its_gradient_p_minus_q(
-    shape: tuple[int, int, int, int],
-) -> None:
-    score, log_prob, mask, present = example(shape)
-    score.requires_grad_()
-    likelihood = scaled(log_prob, mask, mean=True, temperature=0.5)
-    loss = distillation(score, likelihood, mask, present)
-    loss.backward()
-    total, asked, expected = 0.0, int(mask.any(1).sum()), torch.zeros_like(score)
-    for b in mask.any(1).nonzero()[:, 0].tolist():
-        means = [
-            sum(row[m] for m in mask[b].nonzero()[:, 0].tolist()) / int(mask[b].sum()) for row in log_prob[b].tolist()
-        ]
-        weights = [math.exp(mean / 0.5) if p else 0.0 for mean, p in zip(means, present[b].tolist(), strict=True)]
-        teacher, prior = [weight / sum(weights) for weight in weights], priors(score, present, b)
-        total += sum(q * math.log(q / p) for q, p in zip(teacher, prior, strict=True) if q)
-        expected[b] = (torch.tensor(prior) - torch.tensor(teacher)) / max(1, asked)
-    assert loss.item() == pytest.approx(total / max(1, asked), abs=1e-4)
-    assert score.grad is not None
-    assert_close(score.grad, expected, atol=1e-4, rtol=1e-4)
-
-
-@given(shapes)
-@settings(max_examples=20, deadline=None)
-def test_the_divergence_from_the_prior_and_its_gradient(shape: tuple[int, int, int, int]) -> None:
-    score, log_prob, mask, present = example(shape)
-    score.requires_grad_()
-    loss = distillation(score, log_prob, mask, present, from_prior=True)
-    loss.backward()
-    total, asked, expected = 0.0, int(mask.any(1).sum()), torch.zeros_like(score)
-    for b in mask.any(1).nonzero()[:, 0].tolist():
-        sums = [sum(row[m] for m in mask[b].nonzero()[:, 0].tolist()) for row in log_prob[b].tolist()]
-        weights = [math.exp(each) if p else 0.0 for each, p in zip(sums, present[b].tolist(), strict=True)]
-        prior = priors(score, present, b)
-        gaps = [math.log(p * sum(weights) / w) if w else 0.0 for p, w in zip(prior, weights, strict=True)]
-        divergence = sum(p * gap for p, gap in zip(prior, gaps, strict=True))
-        total += divergence
-        expected[b] = torch.tensor([p * (gap - divergence) for p, gap in zip(prior, gaps, strict=True)]) / asked
-    assert loss.item() == pytest.approx(total / max(1, asked), abs=1e-4)
-    assert score.grad is not None
-    assert_close(score.grad, expected, atol=1e-4, rtol=1e-4)
-
-
 @given(shapes)
 @settings(max_examples=20, deadline=None)
 def test_the_gradient_of_the_marginal_is_prior_minus_posterior(shape: tuple[int, int, int, int]) -> None:
@@ -284,9 +192,3 @@ def test_the_gradient_of_the_marginal_is_prior_minus_posterior(shape: tuple[int,
         expected[b] = (torch.tensor(prior) - torch.tensor(joint) / sum(joint)) / asked
     assert score.grad is not None
     assert_close(score.grad, expected, atol=1e-4, rtol=1e-4)
-
-
-def test_distillation_gives_the_reader_no_gradient() -> None:
-    score, log_prob = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3, 1, requires_grad=True)
-    distillation(score, log_prob, torch.ones(2, 1, dtype=torch.bool)).backward()
-    assert log_prob.grad is None and score.grad is not None

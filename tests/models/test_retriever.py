@@ -8,8 +8,8 @@ from torch.testing import assert_close
 from transformers import AutoModel, BertForMaskedLM
 
 from realmctl.errors import InputError, MismatchError
+from realmctl.models.in_batch import in_batch_scores, in_batch_softmax
 from realmctl.models.inputs import TokenBatch
-from realmctl.models.marginal import in_batch_scores, in_batch_softmax
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import ProjectionStart
 

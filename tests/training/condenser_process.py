@@ -23,9 +23,9 @@ from realmctl.models.condenser import Condenser
 from realmctl.models.inputs import Collator
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
+from realmctl.training.condenser import CondenserObjective
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
-from realmctl.training.condenser import CondenserObjective
 from realmctl.training.settings.encoder import CondenserSettings
 
 

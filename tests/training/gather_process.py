@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from realmctl.execution import processes
-from realmctl.models.marginal import in_batch_scores, in_batch_softmax
+from realmctl.models.in_batch import in_batch_scores, in_batch_softmax
 from realmctl.training import data_parallel
 from realmctl.training.gradient_buckets import GradientBuckets
 

@@ -105,12 +105,13 @@ def losses(folder: Path) -> list[float]:
 
 def losses_on_recorded_candidates(record: bool = False) -> list[float]:
     """The loss of each step. `record`: record losses and candidates instead."""
-    from realmctl.training import pretrain
+    from realmctl.training import realm
+    from realmctl.training.monitoring.pretrain_watch import PretrainWatch
 
     candidates = RecordedCandidates(None if record else json.loads(GOLDEN.read_text())["candidates"])
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(pretrain, "candidates", candidates)
-        patch.setattr(pretrain.PretrainObjective, "_change", lambda *_: {})  # its searches only measure
+        patch.setattr(realm, "candidates", candidates)
+        patch.setattr(PretrainWatch, "change", lambda *_: {})  # its searches only measure
         found = losses(Path(folder))
     if record:
         GOLDEN.write_text(json.dumps({"losses": found, "candidates": candidates.rows}) + "\n")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.training import budget
+from realmctl.training import pretrain as module
 from realmctl.training.budget import within_minutes
 from realmctl.training.monitoring import candidate_watch
-from realmctl.training import pretrain as module
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, Stopped, metrics_of, pretrain, stop_at
 

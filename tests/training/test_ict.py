@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from itertools import chain as chain_of
 from itertools import pairwise
 
@@ -18,8 +16,8 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training.ict import InverseClozeObjective
 from realmctl.training.loop import train
-from realmctl.training.ict import CroppingObjective, InverseClozeObjective
 from realmctl.training.settings.base import TrainSettings
 from realmctl.training.settings.retriever import IctSettings
 from stages.ict_init import IctInit
@@ -280,98 +278,3 @@ def test_the_stage_makes_a_retriever(chain, tmp_path, towers):
     assert (retriever.towers, retriever.projection, retriever.query_length) == (towers, 16, 20)
     assert made.lineage["blocks"] == chain.blocks.content and made.has("tokenizer/vocab.txt")
     assert set(metrics_of(made)[0]) == {"step", "loss", "accuracy", "masked", "lr", "grad_norm"}
-
-
-def cropping(chain, **more):
-    settings = IctSettings(blocks=chain.blocks, encoder=None, batch_size=8, pairs="crops", **more)
-    collator = Collator.of(Tokenizer.load(chain.blocks.path))
-    return CroppingObjective(Retriever.load(chain.retriever.path), Corpus(chain.blocks), collator, settings)
-
-
-def test_hard_negatives_are_the_best_blocks_by_bm25_that_do_not_hold_the_sentence(chain):
-    """Against BM25 counted out by hand over all blocks (Lucene's form, k1 .9, b .4)."""
-    objective = objective_of(chain, hard_negatives=2)
-    corpus = objective.corpus
-    counts = [Counter([*corpus.title(row).tolist(), *corpus.tokens(row).tolist()]) for row in range(len(corpus))]
-    mean = sum(sum(each.values()) for each in counts) / len(counts)
-
-    def bm25(query, row):
-        norm = 0.9 * (1 - 0.4 + 0.4 * sum(counts[row].values()) / mean)
-        holding = {word: sum(word in one for one in counts) for word in query}
-        return sum(
-            math.log(1 + (len(counts) - holding[word] + 0.5) / (holding[word] + 0.5))
-            * counts[row][word]
-            / (counts[row][word] + norm)
-            for word in query
-        )
-
-    def holds(body, query):
-        return any(body[at : at + len(query)] == query for at in range(len(body)))
-
-    bodies = {corpus.tokens(row).tobytes(): row for row in range(len(corpus))}
-    for pair in pairs_of(objective, 1):
-        query = pair.query.tolist()
-        negatives = [bodies[body.tobytes()] for _, body in pair.blocks[1:]]
-        others = [row for row in range(len(corpus)) if not holds(corpus.tokens(row).tolist(), query)]
-        best = sorted((bm25(query, row) for row in others), reverse=True)
-        assert len(negatives) == 2 and set(negatives) <= set(others)  # so neither its own block nor one that holds it
-        assert [bm25(query, row) for row in negatives] == pytest.approx(best[:2], rel=1e-5)
-    assert objective.chance == pytest.approx(math.log(8 * 3))
-
-
-def test_the_stage_trains_on_hard_negatives_with_the_others_of_its_options(chain, tmp_path):
-    settings = {"steps": 2, "batch_size": 8, "warmup": 1, "lr": 1e-3, "hard_negatives": 1}
-    inputs = {"blocks": chain.blocks, "retriever": chain.retriever}
-    parts = {"micro_batch": 4, "null_share": 0.2, "distill_start": 1.0}
-    for name, more in (("whole", {}), ("parts", parts)):
-        assert IctInit(**inputs, **settings, **more).make(tmp_path / name).metrics["steps"] == 2
-    with pytest.raises(ConfigError, match="hard-negatives"):
-        IctInit(**inputs, **settings, pairs="crops").check()
-    with pytest.raises(InputError, match="hard-negatives"):
-        few = make_blocks(tmp_path / "few", {"a": [["One is here.", "Two are there."], ["Three came.", "Four left."]]})
-        objective_of(chain, blocks=few, retriever=fresh_retriever(few), batch_size=2, hard_negatives=3)
-
-
-def test_crops_are_independent_runs_of_a_tenth_to_a_half_of_a_block(chain):
-    objective, rng = cropping(chain), np.random.default_rng(0)
-    body = np.arange(200)
-    crops = [objective.crop(body, rng) for _ in range(3000)]
-    assert all(np.array_equal(crop, np.arange(crop[0], crop[0] + len(crop))) for crop in crops)
-    lengths, starts = np.array([len(crop) for crop in crops]), np.array([crop[0] for crop in crops])
-    assert lengths.min() >= 20 and lengths.max() < 100 and lengths.mean() == pytest.approx(60, abs=2)
-    assert (starts / (200 - lengths)).mean() == pytest.approx(0.5, abs=0.03)
-    assert starts.min() == 0 and max(crop[-1] for crop in crops) == 199
-    assert len(objective.crop(np.arange(10), rng)) == 5  # the shortest crop
-    pairs = pairs_of(objective, 5)
-    bodies = {chain_of_tokens(objective.corpus, row) for row in range(len(objective.corpus))}
-    for pair in pairs:
-        [(_, block)] = pair.blocks
-        assert any(as_text(pair.query) in body and as_text(block) in body for body in bodies)
-    assert any(as_text(pair.query) != as_text(pair.blocks[0][1]) for pair in pairs)
-
-
-def as_text(tokens):
-    return f" {' '.join(map(str, tokens))} "
-
-
-def chain_of_tokens(corpus, row):
-    return as_text(corpus.tokens(row))
-
-
-def test_wordpieces_are_deleted_from_crops_at_random(chain):
-    objective, rng = cropping(chain, delete_rate=0.4), np.random.default_rng(0)
-    crops = [objective.crop(np.arange(100), rng) for _ in range(500)]
-    assert np.mean([len(crop) for crop in crops]) == pytest.approx(0.6 * 30, abs=1)
-    assert all((np.diff(crop) > 0).all() and len(crop) for crop in crops)
-
-
-def test_the_stage_trains_on_crops(chain, tmp_path):
-    small = {"blocks": chain.blocks, "bert": "scratch:L1-H32", "steps": 2, "batch_size": 4, "projection": 16}
-    made = IctInit(**small, pairs="crops", delete_rate=0.1).make(tmp_path / "retriever")
-    assert metrics_of(made)[0].keys() == {"step", "loss", "accuracy", "lr", "grad_norm"}
-    for wrong, name in (
-        ({"pairs": "crops", "null_share": 0.1}, "--null-share"),
-        ({"delete_rate": 0.1}, "--delete-rate"),
-    ):
-        with pytest.raises(ConfigError, match=name):
-            IctInit(**small, **wrong).make(tmp_path / "other")

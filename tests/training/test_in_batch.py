@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -15,7 +14,7 @@ from realmctl.lab.dpr.settings import DprSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.ict import CroppingObjective, InverseClozeObjective
+from realmctl.training.ict import InverseClozeObjective
 from realmctl.training.settings.retriever import IctSettings
 
 
@@ -50,7 +49,7 @@ def scores(objective, retriever=None):
     return examples, query @ block.T, [name for example in examples for name in example.names]
 
 
-@pytest.mark.parametrize("more", [{}, {"hard_negatives": 2}, {"micro_batch": 5}, {"distill_start": 2.0}])
+@pytest.mark.parametrize("more", [{}, {"micro_batch": 5}, {"distill_start": 2.0}])
 def test_another_place_of_the_block_to_find_is_left_out(chain, more):
     objective = objective_of(chain, **more)
     start = Retriever.load(chain.retriever.path).eval()
@@ -84,24 +83,6 @@ def test_with_a_null_document_too(chain):
         total -= float(torch.log_softmax(score_BC[row, places], 0)[places.index(target)])
     assert 0 < sum(example.withheld for example in examples) < len(examples)
     assert float(objective.loss(part)[0].detach()) == pytest.approx(total / len(examples), rel=1e-4)
-
-
-def test_the_queue_holds_no_negative_of_its_own_block(chain):
-    objective = objective_of(chain, CroppingObjective, pairs="crops", queue=30, batch_size=20)
-    keys, names = torch.empty(0, objective.retriever.projection), []
-    for step in range(4):
-        [part] = objective.draw(step)
-        own = [example.names[0] for example in part.examples]
-        with torch.no_grad():
-            block = objective.queue.retriever.embed_blocks(part.blocks)
-            score_BC = objective.retriever.embed_queries(part.queries) @ torch.cat([block, keys]).T
-        loss, _ = objective.loss(part)
-        assert float(loss.detach()) == pytest.approx(expected(score_BC, own + names, range(20)), rel=1e-4)
-        objective.after_step({})
-        keys, names = torch.cat([keys, block]), names + own
-        kept = np.array(names[-30:], np.uint64).view(np.int64)
-        assert sorted(objective.queue.names().tolist()) == sorted(kept.tolist())
-        keys, names = keys[-30:], names[-30:]
 
 
 def test_two_questions_of_one_passage_are_no_negatives_of_each_other(chain):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import torch
 
-from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError, ResourceError
+from realmctl.errors import ConfigError, NotFiniteError, QualityError, ResourceError
 from realmctl.models.optimizer import bert_lr
 from realmctl.training.loop import seed_of, train, trained_weights
-from realmctl.training.objective import StepSums
+from realmctl.training.objective import Observer, StepSums
 from realmctl.training.settings.base import TrainSettings
 from tests.fixtures.parabola import Parabola, lines, writer
 
@@ -83,58 +85,66 @@ def test_settings_that_cannot_work(values):
         TrainSettings(**{"steps": 1, "lr": 1.0, **values})
 
 
-class Learning(Parabola):
-    """Its accuracy is the number of steps before, divided by 100."""
+class Stopper(Observer):
+    """Ends the run after as many steps as it has seen metrics of, and keeps what it saw."""
 
-    def loss(self, part):
-        loss, _ = super().loss(part)
-        return loss, {"accuracy": (part[0] / 100, 1)}
+    name = "stopper"
+
+    def __init__(self, most):
+        self.most, self.seen = most, 0
+
+    @property
+    def finished(self):
+        return self.seen >= self.most
+
+    def after_step(self, line):
+        self.seen += 1
+        return {"seen": self.seen}
+
+    def state(self):
+        return self.seen
+
+    def restore(self, state):
+        self.seen = state
 
 
-def learning_run(folder, objective, **values):
+def stopped_run(folder, objective, most=66, **values):
     settings = TrainSettings(steps=100, lr=0.1, warmup=0, checkpoint_every=10, **values)
-    return train(objective, settings, writer(folder), "toy", stop_at_accuracy=0.4)
+    return train(objective, settings, writer(folder), "toy", [Stopper(most)])
 
 
-def test_a_run_stops_at_an_accuracy(tmp_path, capsys):
-    """The mean over steps s - 50 to s - 1 divided by 100 is (s - 25.5) / 100: it reaches .4 at step 66."""
-    metrics = learning_run(tmp_path, Learning())
-    assert metrics["steps"] == len(lines(tmp_path)) == 66 and metrics["accuracy"] == pytest.approx(0.405)
-    said = capsys.readouterr().err
-    assert "step 66 of 100" in said and "accuracy 0.4050" in said
-    assert (tmp_path / ".scratch/checkpoints/step-00000066").is_dir()
-    assert lines(tmp_path)[-1]["lr"] == pytest.approx(
-        0.1 * (1 - 65 / 100)
-    )  # the rate follows the steps that were asked for
+def test_an_observer_ends_a_run_and_its_metrics_are_logged(tmp_path, capsys):
+    objective = Parabola()
+    assert stopped_run(tmp_path, objective)["steps"] == 66
+    assert [line["seen"] for line in lines(tmp_path)] == [*range(1, 67)]
+    assert "stopped after step 66 of 100" in capsys.readouterr().err
+    assert lines(tmp_path)[-1]["lr"] == pytest.approx(0.1 * (1 - 65 / 100))  # the schedule follows --steps
 
 
-@pytest.mark.parametrize("step", [30, 62, 66])
-def test_a_continued_run_stops_at_the_same_step(tmp_path, step):
-    """Step 66 is never begun: that run was not interrupted."""
-
-    class Interrupted(Learning):
-        def draw(self, number):
-            if number == step:
-                raise InputError("interrupted")
-            return super().draw(number)
-
-    learning_run(tmp_path / "whole", whole := Learning())
-    try:
-        learning_run(tmp_path / "halves", Interrupted())
-    except InputError:
-        assert step < 66
-    again = Learning()
-    learning_run(tmp_path / "halves", again)
+@pytest.mark.parametrize("step", [23, 65, 66])
+def test_a_run_that_an_observer_ends_is_the_same_when_it_was_stopped(tmp_path, step):
+    whole = Parabola()
+    stopped_run(tmp_path / "whole", whole)
+    with suppress(ZeroDivisionError):
+        stopped_run(tmp_path / "halves", StopsAt(step))
+    again = Parabola()
+    stopped_run(tmp_path / "halves", again)
     assert torch.equal(again.weight.weight, whole.weight.weight)
-    assert len(again.noise) == (66 - step // 10 * 10 if step < 66 else 0)
+    assert len(again.noise) == 66 - step // 10 * 10 if step < 66 else not again.noise
     assert lines(tmp_path / "halves") == lines(tmp_path / "whole")
 
 
-def test_without_an_accuracy_all_steps_are_taken(tmp_path):
-    settings = TrainSettings(steps=60, lr=0.1, warmup=0)
-    assert train(Parabola(), settings, writer(tmp_path / "none"), "toy", stop_at_accuracy=0.4)["steps"] == 60
-    settings = TrainSettings(steps=100, lr=0.1, warmup=0)
-    assert train(Learning(), settings, writer(tmp_path / "all"), "toy")["steps"] == 100
+class StopsAt(Parabola):
+    """It fails in a step."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+    def draw(self, step):
+        if step == self.step:
+            raise ZeroDivisionError
+        return super().draw(step)
 
 
 def test_two_checkpoints_are_kept(tmp_path):
@@ -159,19 +169,16 @@ def test_a_torn_line_of_the_log_is_written_again(tmp_path):
 
 
 def test_a_refresher_given_up_costs_no_step(tmp_path):
-    class Abandoned(Parabola):
-        helpless = True
-
+    class Abandoned(Observer):
         def before_step(self, step):
-            if self.helpless and step == 3:
+            if step == 3:
                 raise ResourceError("the refresher failed")
             return {}
 
     out = writer(tmp_path)
     with pytest.raises(ResourceError, match="refresher"):
-        train(Abandoned(), TrainSettings(steps=5, lr=0.1, warmup=0), out, "toy")
-    again = Abandoned()
-    again.helpless = False
+        train(Parabola(), TrainSettings(steps=5, lr=0.1, warmup=0), out, "toy", [Abandoned()])
+    again = Parabola()
     train(again, TrainSettings(steps=5, lr=0.1, warmup=0), out, "toy")
     assert len(again.noise) == 2  # steps 4 and 5 alone
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5]
@@ -202,10 +209,10 @@ def test_a_run_that_diverges_keeps_a_checkpoint_from_before_and_says_how_to_go_o
 
 def test_weights_that_are_not_finite_after_the_last_step_are_not_published(tmp_path):
     class Overflowing(Parabola):
-        def before_step(self, step):
+        def draw(self, step):
             if step == 3:
                 self.weight.weight.data.fill_(torch.inf)
-            return {}
+            return super().draw(step)
 
         def loss(self, part):
             loss, sums = super().loss(part)
@@ -224,8 +231,9 @@ def test_what_trained_weights_give_is_not_finite(tmp_path):
         raise NotFiniteError("the first vector is not finite.")
 
 
-class MeasuredAtEnd(Parabola):
-    broken_at_end: Exception | None = None
+class MeasuredAtEnd(Observer):
+    def __init__(self, broken_at_end=None):
+        self.broken_at_end = broken_at_end
 
     def at_end(self, step):
         if self.broken_at_end:
@@ -234,21 +242,19 @@ class MeasuredAtEnd(Parabola):
 
 
 def test_a_measure_at_the_end_that_is_not_finite_is_a_run_that_diverged(tmp_path):
-    objective = MeasuredAtEnd()
-    objective.broken_at_end = NotFiniteError("the first score is not finite.")
+    watch = MeasuredAtEnd(NotFiniteError("the first score is not finite."))
     settings = TrainSettings(steps=6, lr=0.01, warmup=0, checkpoint_every=2)
     with pytest.raises(QualityError, match=r"toy diverged after 6 of 6 .*first score.*--then-lr 4=0\.001 "):
-        train(objective, settings, writer(tmp_path), "toy")
+        train(Parabola(), settings, writer(tmp_path), "toy", [watch])
 
 
 def test_a_run_that_breaks_in_its_last_measure_has_it_once(tmp_path):
-    objective = MeasuredAtEnd()
-    objective.broken_at_end = ZeroDivisionError()
+    watch = MeasuredAtEnd(ZeroDivisionError())
     settings = TrainSettings(steps=6, lr=0.01, warmup=0, checkpoint_every=4)
     with pytest.raises(ZeroDivisionError):
-        train(objective, settings, writer(tmp_path), "toy")
+        train(Parabola(), settings, writer(tmp_path), "toy", [watch])
     for _ in range(2):
-        metrics = train(MeasuredAtEnd(), settings, writer(tmp_path), "toy")
+        metrics = train(Parabola(), settings, writer(tmp_path), "toy", [MeasuredAtEnd()])
         assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6, 6]
         assert lines(tmp_path)[-1] == {"step": 6, "quality": 3.0} and "quality" not in metrics
 

@@ -9,7 +9,8 @@ from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.training.evaluation.utility import measure_utility
-from realmctl.training.pretrain import PretrainObjective
+from realmctl.training.monitoring.pretrain_watch import PretrainWatch
+from realmctl.training.realm import RealmObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings.pretrain import PretrainSettings
 
@@ -20,7 +21,7 @@ def precision(request) -> str:
 
 
 @pytest.fixture
-def objective(chain, precision) -> PretrainObjective:
+def objective(chain, precision) -> RealmObjective:
     settings = PretrainSettings(
         spans=chain.spans,
         blocks=chain.blocks,
@@ -32,7 +33,7 @@ def objective(chain, precision) -> PretrainObjective:
         candidates=4,
         precision=precision,
     )
-    return PretrainObjective(
+    return RealmObjective(
         settings,
         Retriever.load(chain.retriever.path),
         IndexInUse(chain.index, "cpu"),
@@ -48,7 +49,7 @@ def test_everything_that_embeds_a_query_does_so_in_one_arithmetic(objective, pre
         return embed(packed)
 
     monkeypatch.setattr(objective.retriever, "embed_queries", noted)
-    objective.before_step(0)
+    PretrainWatch(objective).before_step(0)
     before = len(seen)
     measure_utility(objective)
     assert 2 <= before < len(seen) and set(seen) == {precision == "bf16"}
@@ -58,7 +59,7 @@ def test_the_logged_recall_is_that_of_the_searcher(objective, chain, precision):
     questions = read_questions(chain.questions)
     searcher = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", precision)
     rows = searcher.nearest(searcher.tokens([question.question for question in questions]), 20)[1]
-    recall = objective.recall_questions
+    recall = PretrainWatch(objective).recall_questions
     wanted = recall._ranks(rows)
     found = recall.recall(objective.retriever, objective.in_use.index)
     assert found == {f"recall@{depth}": float((wanted < depth).mean()) for depth in (1, 5, 20)}

@@ -9,7 +9,7 @@ import pytest
 
 from realmctl.artifacts import open_artifact, verify
 from realmctl.errors import InterruptedRun, MismatchError
-from realmctl.training.pretrain import PretrainObjective
+from realmctl.training.realm import RealmObjective
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.faults.children import ended, forked
@@ -45,14 +45,14 @@ def test_interrupted_after_the_refresh_of_a_step(chain, whole, tmp_path, monkeyp
     settings = {"refresh_every": 2, "checkpoint_every": 4}
     expected = pretrain(chain, **settings).make(tmp_path / "expected")
     with monkeypatch.context() as patch:
-        plain = PretrainObjective.draw
+        plain = RealmObjective.draw
 
         def draw(objective, step):
             if step == 4:
                 raise Stopped
             return plain(objective, step)
 
-        patch.setattr(PretrainObjective, "draw", draw)
+        patch.setattr(RealmObjective, "draw", draw)
         with pytest.raises(Stopped):
             pretrain(chain, **settings).make(tmp_path / "model")
     assert (tmp_path / "model/v1.partial/live/indexes/step-00000004").is_dir()

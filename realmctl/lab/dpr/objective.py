@@ -136,7 +136,9 @@ def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     for reason, count in dropped.items():
         warn(f"{settings.passages}: {count} questions left out: {reason}")
     objective = LabelledObjective(retriever, Collator.of(words), questions, settings)
-    metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "dpr-finetune")
+    metrics = train_on_cloze(
+        objective, retriever, settings, settings.blocks, out, "dpr-finetune", chance=objective.chance
+    )
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.retriever))
     return {**metrics, "questions": len(questions)}

@@ -7,6 +7,7 @@ Sources: Roberts et al. 2020 (arXiv 2002.08910), sections 2 and 3; Raffel et al.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -180,7 +181,7 @@ def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:
     seed_everything(settings.seed)
     corpus = Corpus(settings.blocks) if settings.blocks else None
     pairs = SalientSpanPairs(model, TaggedQueries(settings.spans, corpus), settings.length, corpus)
-    metrics = train(LanguageModelObjective(model, pairs, settings), settings, out, "lm-init")
+    metrics = train(LanguageModelObjective(model, pairs, settings), settings, out, "lm-init", chance=_chance(model))
     save_language_model(model.cpu(), out.path)
     return {"sentences": len(pairs), **metrics}
 
@@ -201,7 +202,7 @@ def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, f
     pairs = ClosedBookPairs(model, asked, prompt=prompt, question_length=question_length, answer_length=answer_length)
     steps = settings.steps or max(1, round(settings.epochs * len(pairs) / settings.batch_size))
     counted = dataclasses.replace(settings, steps=steps, epochs=type(settings).epochs)
-    metrics = train(LanguageModelObjective(model, pairs, counted), counted, out, "lm-finetune")
+    metrics = train(LanguageModelObjective(model, pairs, counted), counted, out, "lm-finetune", chance=_chance(model))
     with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
         save_language_model(model.cpu(), part.path)
     described = GenerativeDescription(
@@ -216,3 +217,8 @@ def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, f
     )
     write_description(out.file(QA_MODEL), described)
     return {"questions": len(asked), **metrics}
+
+
+def _chance(model: LanguageModel) -> float:
+    """The loss of a model that tells no token from another, in nats."""
+    return math.log(model.net.config.vocab_size)

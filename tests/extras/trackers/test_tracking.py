@@ -14,8 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from realmctl.errors import ConfigError, ResourceError
-from realmctl.extras.trackers.tracking import add_later
 from realmctl.training.loop import train
+from realmctl.training.monitoring.tracking import add_later
+from realmctl.training.objective import Observer
 from realmctl.training.settings.base import TrainSettings
 from tests.fixtures.chain import pretrain
 from tests.fixtures.parabola import Breaks, Parabola, lines, writer
@@ -47,17 +48,17 @@ def test_the_curves_are_the_records(tmp_path):
     assert found == logged(tmp_path / "v3.partial") and set(found) == {"loss", "hits", "lr", "grad_norm"}
 
 
-class Measured(Parabola):
+class Measured(Observer):
     def at_end(self, step):
-        return {"quality": self.weight.weight.item()}
+        return {"quality": step / 2}
 
 
 def test_what_is_measured_at_the_end_is_a_record_too(tmp_path):
     settings = TrainSettings(steps=5, lr=0.1, warmup=0, track=f"tensorboard:{tmp_path / 'runs'}")
-    train(objective := Measured(), settings, writer(tmp_path / "v3.partial"), "toy")
+    train(Parabola(), settings, writer(tmp_path / "v3.partial"), "toy", [Measured()])
     found = scalars(tmp_path / "runs/toy/v3")
     assert found == logged(tmp_path / "v3.partial")
-    assert found["quality"] == {5: pytest.approx(objective.weight.weight.item())}
+    assert found["quality"] == {5: 2.5}
 
 
 def test_all_records_of_a_pretraining_are_shown(chain, tmp_path):
@@ -86,7 +87,7 @@ def test_a_run_that_continues_has_each_step_once(tmp_path, from_the_start):
 
 def test_alarms_are_shown_as_text(tmp_path):
     settings = TrainSettings(steps=3, lr=0.1, warmup=0, track=f"tensorboard:{tmp_path / 'runs'}")
-    train(Alarmed(), settings, writer(tmp_path / "v1.partial"), "toy")
+    train(Parabola(), settings, writer(tmp_path / "v1.partial"), "toy", [Alarmed()])
     [file] = (tmp_path / "runs/toy/v1").iterdir()
     assert b"hub_block" in file.read_bytes() and "alarms" not in scalars(tmp_path / "runs/toy/v1")
 
@@ -100,7 +101,7 @@ def test_without_the_package_nothing_starts(tmp_path, monkeypatch):
     assert not list((tmp_path / "v1").iterdir())
 
 
-class Alarmed(Parabola):
+class Alarmed(Observer):
     def after_step(self, line):
         return {"alarms": ["hub_block"]} if line["step"] == 2 else {}
 
@@ -234,7 +235,7 @@ def records(folder):
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_tracker_gets_every_record_and_the_settings(tmp_path, request, capsys, name):
     fake, out = request.getfixturevalue(name), writer(tmp_path / "v1.partial")
-    train(Alarmed(), of(name), out, "toy")
+    train(Parabola(), of(name), out, "toy", [Alarmed()])
     later = {"step": 6, "recall": 0.5}
     add_later(of(name).track, "toy", out, later)
     out.file("metrics.jsonl").open("a").write(json.dumps(later) + "\n")
@@ -288,12 +289,12 @@ def test_the_run_of_a_sweep_is_the_one_that_its_agent_names(tmp_path, wandb):
 
 
 def test_mlflow_gets_names_that_it_takes(tmp_path, mlflow):
-    train(Recalls(), of("mlflow"), writer(tmp_path / "v1.partial"), "toy")
+    train(Parabola(), of("mlflow"), writer(tmp_path / "v1.partial"), "toy", [Recalls()])
     [run] = mlflow.runs.values()
     assert run["history"][2]["recall_5"] == 0.5 and run["status"] == "FINISHED"
 
 
-class Recalls(Parabola):
+class Recalls(Observer):
     def after_step(self, line):
         return {"recall@5": 0.5}
 

@@ -14,7 +14,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.lab.closed_form import closed_form
-from realmctl.lab.closed_form.closed_form import start_with_pca
+from realmctl.lab.closed_form.closed_form import Pca
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
@@ -79,7 +79,7 @@ def test_both_towers_get_it(chain, tmp_path):
     corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     before = retriever.query_tower.projection.weight.clone()
     settings = RetrieverSettings(blocks=chain.blocks, encoder=None, device="cpu")
-    start_with_pca(retriever, corpus, collator, settings, writer(tmp_path))
+    Pca().fit(retriever, corpus, collator, settings, writer(tmp_path))
     assert torch.equal(retriever.query_tower.projection.weight, before)
 
 

@@ -13,9 +13,9 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 from realmctl.retrieval.search.candidates import NULL
 from realmctl.training.checkpoint import module_tensors
-from realmctl.training.pretrain import PretrainObjective
+from realmctl.training.realm import RealmObjective, relevance
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings.pretrain import PretrainSettings
+from stages.pretrain import Pretrain
 from tests.fixtures.chain import finetune, metrics_of, pretrain
 from tests.fixtures.language_models import byte_tokenizer, make_gpt2, make_t5
 
@@ -26,14 +26,14 @@ def folders(tmp_path_factory):
 
 
 def objective_of(chain, folder, **values):
-    settings = PretrainSettings(
+    settings = Pretrain(
         blocks=chain.blocks,
         retriever=chain.retriever,
         index=chain.index,
         reader_lm=str(folder),
         **{"spans": chain.spans, "batch_size": 3, "candidates": 4, "precision": "fp32", "target_length": 40, **values},
     )
-    return PretrainObjective(settings, Retriever.load(chain.retriever.path), IndexInUse(chain.index, "cpu"))
+    return RealmObjective(settings, Retriever.load(chain.retriever.path), IndexInUse(chain.index, "cpu"))
 
 
 def log_probs(net, objective, query, rows):
@@ -55,7 +55,7 @@ def log_probs(net, objective, query, rows):
 def brute_force(objective, folder, part, per_token):
     """The marginal likelihood of a batch, one query at a time."""
     net, total, count = AutoModelForCausalLM.from_pretrained(folder), torch.zeros(()), 0
-    score_BN = objective._scores(part)
+    score_BN = relevance(part, objective.retriever, objective.corpus, objective.collator)
     for query, rows, score_N in zip(part.asked.queries, part.rows_BN.tolist(), score_BN, strict=True):
         likelihood = log_probs(net, objective, query, rows).exp()
         prior = score_N.softmax(0)
@@ -80,7 +80,7 @@ def test_the_loss_is_the_marginal_likelihood(chain, folders, marginal):
 def test_micro_batches_give_the_loss_and_gradients_of_the_whole(chain, folders, name):
     found = []
     for size in (0, 2):
-        objective = objective_of(chain, folders[name], micro_batch=size, reader="trained")
+        objective = objective_of(chain, folders[name], micro_batch=size, train_reader=True)
         total = sum(objective.loss(part)[0] for part in objective.draw(1))
         total.backward()
         found.append((total.detach(), [p.grad for p in objective.modules.parameters() if p.grad is not None]))
@@ -109,7 +109,11 @@ def test_distillation_is_the_divergence_between_both_choices(chain, folders, los
     given = {"likelihood": "mean" if mean else "sum", "reader_temperature": temperature}
     objective = objective_of(chain, folder, retriever_loss=loss, **given)
     [part] = objective.draw(0)
-    net, total, score_BN = AutoModelForCausalLM.from_pretrained(folder), 0.0, objective._scores(part)
+    net, total, score_BN = (
+        AutoModelForCausalLM.from_pretrained(folder),
+        0.0,
+        relevance(part, objective.retriever, objective.corpus, objective.collator),
+    )
     for query, rows, score_N in zip(part.asked.queries, part.rows_BN.tolist(), score_BN, strict=True):
         log_prob_NM = log_probs(net, objective, query, rows)
         teacher = ((log_prob_NM.mean(1) if mean else log_prob_NM.sum(1)) / temperature).softmax(0)
@@ -119,7 +123,7 @@ def test_distillation_is_the_divergence_between_both_choices(chain, folders, los
 
 
 def test_beside_distillation_a_reader_that_learns_has_the_marginal_likelihood(chain, folders):
-    both = objective_of(chain, folders["make_gpt2"], retriever_loss="distill", reader="trained")
+    both = objective_of(chain, folders["make_gpt2"], retriever_loss="distill", train_reader=True)
     alone, marginal = (
         objective_of(chain, folders["make_gpt2"], retriever_loss=loss) for loss in ("distill", "marginal")
     )
@@ -168,7 +172,7 @@ def test_options_that_contradict_each_other_are_refused(chain, given, flag):
 
 
 def test_a_masked_reader_may_be_frozen_too(chain, tmp_path):
-    model = pretrain(chain, reader="frozen", steps=1, batch_size=2).make(tmp_path / "model")
+    model = pretrain(chain, freeze_reader=True, steps=1, batch_size=2).make(tmp_path / "model")
     start, kept = (Reader.load(one.path).state_dict() for one in (chain.encoder, model.part("reader")))
     assert all(torch.equal(start[name], tensor) for name, tensor in kept.items())
 
@@ -201,7 +205,7 @@ def test_pretrain_with_a_frozen_causal_model(chain, folders, tmp_path):
 
 @pytest.mark.parametrize("name", ["make_gpt2", "make_t5"])
 def test_pretrain_of_reader_and_retriever(chain, folders, name, tmp_path):
-    stage = pretrain(chain, encoder=None, reader_lm=str(folders[name]), reader="trained", steps=2, target_length=40)
+    stage = pretrain(chain, encoder=None, reader_lm=str(folders[name]), train_reader=True, steps=2, target_length=40)
     model = stage.make(tmp_path / "model")
     assert sorted(model.manifest.parts) == ["index", "language-model", "retriever"]
     again = objective_of(chain, model.part("language-model").path)

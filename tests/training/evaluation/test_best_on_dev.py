@@ -40,7 +40,7 @@ def head_of(made):
 
 def test_the_best_is_kept_and_the_first_of_equals(chain, tmp_path, monkeypatch):
     objective = objective_of(chain, QUESTIONS)
-    best = BestOnDev(objective, objective.on(DEV), settings_of(objective, 2), tmp_path)
+    best = BestOnDev(objective.on(DEV), settings_of(objective, 2), tmp_path)
     scores, weights = iter([0.1, 0.4, 0.4, 0.3]), objective.reader.head.output.weight
     monkeypatch.setattr(best, "_span_exact_match", lambda: next(scores))
     for step in range(7):
@@ -54,17 +54,10 @@ def test_the_best_is_kept_and_the_first_of_equals(chain, tmp_path, monkeypatch):
     assert torch.all(weights == 4) and len(list(tmp_path.glob("step-*"))) == 1
 
 
-def test_the_learning_rates_are_those_of_a_run_without_dev(chain, tmp_path):
-    objective = objective_of(chain, QUESTIONS)
-    objective.lr_multipliers = {objective.reader: 0.5}
-    best = BestOnDev(objective, objective.on(DEV), settings_of(objective, 2), tmp_path)
-    assert best.lr_multipliers == {objective.reader: 0.5}
-
-
 def test_the_score_is_the_share_of_questions_whose_best_span_is_an_answer(chain, tmp_path):
     """Of three questions the first has its answer in the best span that is read, and the second in another one."""
     objective = objective_of(chain, QUESTIONS)
-    best = BestOnDev(objective, objective.on(DEV[:3]), settings_of(objective, 1), tmp_path)
+    best = BestOnDev(objective.on(DEV[:3]), settings_of(objective, 1), tmp_path)
     objective.modules.eval()
     ranked = [
         [spans[place] for place in scores.argsort(descending=True)]
@@ -78,7 +71,7 @@ def test_the_score_is_the_share_of_questions_whose_best_span_is_an_answer(chain,
 
 def test_a_reader_whose_scores_are_not_finite_has_no_score(chain, tmp_path):
     objective = objective_of(chain, QUESTIONS)
-    best = BestOnDev(objective, objective.on(DEV), settings_of(objective, 1), tmp_path)
+    best = BestOnDev(objective.on(DEV), settings_of(objective, 1), tmp_path)
     with torch.no_grad():
         objective.reader.head.output.weight.fill_(1e38)
     with pytest.raises(NotFiniteError, match="the reader"):
@@ -164,7 +157,7 @@ def test_the_best_so_far_that_is_gone_is_trained_again(chain, dev, whole, stoppe
 
 def test_weights_that_rot_before_the_end_are_refused(chain, tmp_path, monkeypatch):
     objective = objective_of(chain, QUESTIONS)
-    best = BestOnDev(objective, objective.on(DEV), settings_of(objective, 2), tmp_path)
+    best = BestOnDev(objective.on(DEV), settings_of(objective, 2), tmp_path)
     scores = iter([0.4, 0.3])
     monkeypatch.setattr(best, "_span_exact_match", lambda: next(scores))
     best.before_step(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,10 +19,10 @@ def warned(capsys, beam, reader, batch_size=8, steps=100):
     settings = FinetuneSettings(
         blocks=Path("blocks"), questions=Path("q"), batch_size=batch_size, steps=steps, retriever_beam=50, reader_beam=5
     )
-    watch = AnswersInReach(settings)
+    watch = AnswersInReach(settings, SimpleNamespace(learnt=dict))
     found = {}
     for step in range(1, steps + 1):
-        watch.observe({"step": step, "answer_in_beam": beam, "answer_in_reader": reader})
+        watch.after_step({"step": step, "answer_in_beam": beam, "answer_in_reader": reader})
         if said := capsys.readouterr().err:
             found[step] = said
     return found

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from realmctl.artifacts import open_artifact
 from realmctl.retrieval.search.candidates import ABSENT
 from realmctl.training.monitoring.index_change import drift, overlap
-from realmctl.training.pretrain import PretrainObjective
-from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.monitoring.pretrain_watch import PretrainWatch
+from realmctl.training.realm import RealmObjective
+from realmctl.training.refresh.index_in_use import IndexInUse, IndexRenewal
 from realmctl.training.refresh.kinds import Refresh
 from stages.build_index import BuildIndex
 from stages.embed import Embed
@@ -51,13 +52,16 @@ def test_a_swap_logs_how_stale_the_index_was(chain, tmp_path):
     other = make_retriever(tmp_path / "retriever", chain.blocks, towers="separate", seed=3)
     embeddings = Embed(blocks=chain.blocks, retriever=other, precision="fp32").make(tmp_path / "embeddings")
     fresh = BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "index")
-    objective: PretrainObjective = objective_of(chain)
+    objective: RealmObjective = objective_of(chain)
     objective.in_use = IndexInUse(chain.index, "cpu", OneSwap(open_artifact(fresh.path)))
-    assert not {"index_overlap", "index_drift"} & objective.before_step(0).keys()  # nothing to compare yet
-    logged = objective.before_step(5)
+    renewal, watch = IndexRenewal(objective.in_use, objective.retriever), PretrainWatch(objective)
+    renewal.before_step(0)
+    assert not {"index_overlap", "index_drift"} & watch.before_step(0).keys()  # nothing to compare yet
+    renewal.before_step(5)
+    logged = watch.before_step(5)
     vectors = [np.load(index.file("vectors.npy")).astype(np.float64) for index in (chain.index, fresh)]
     kept = found = 0
-    for query, vector in zip(objective._watched, objective.vectors(objective._watched), strict=True):
+    for query, vector in zip(watch._watched, objective.vectors(watch._watched), strict=True):
         own = objective.queries.uid[query.sentence]
         stale, new = (best_blocks(each @ vector, objective.corpus.uid, own, 3) for each in vectors)
         kept, found = kept + len(stale & new), found + len(stale)

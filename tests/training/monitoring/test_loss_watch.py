@@ -17,14 +17,14 @@ from tests.faults.counting import count
 STEPS, CHANCE = 400, math.log(64)
 
 
-def raised(losses, gradients=None, *, chance=CHANCE, exact=True, cut=None):
+def raised(losses, gradients=None, *, chance=CHANCE, cut=None):
     """{alarm: step of its first episode}. With `cut` the run is continued from a checkpoint at that step."""
-    watch = LossWatch(STEPS, chance, exact, (), "toy")
+    watch = LossWatch(STEPS, chance, (), "toy")
     found = {}
     for step, (loss, gradient) in enumerate(zip(losses, gradients or [1.0] * len(losses), strict=True), 1):
         if step == cut:
             state = json.loads(json.dumps(watch.state()))
-            watch = LossWatch(STEPS, chance, exact, (), "toy")
+            watch = LossWatch(STEPS, chance, (), "toy")
             watch.restore(state)
         for name in watch.observe({"step": step, "loss": loss, "grad_norm": gradient}):
             found.setdefault(name, step)
@@ -55,7 +55,7 @@ def test_what_is_no_failure():
     perfect = np.linspace(6, 0, 200).tolist() + (1e-4 * np.random.default_rng(0).random(200)).tolist()
     assert raised(perfect, [1.0] * 200 + [1e-6] * 200) == {}  # nothing is left to learn
     assert raised(noisy(0.5, 100) + noisy(4, 300)) == {}  # harder examples come later, and guessing would cost as much
-    assert raised(noisy(CHANCE, STEPS, 0.02), exact=False) == {}
+    assert raised(noisy(CHANCE, STEPS, 0.02), chance=0) == {}
     assert raised(noisy(CHANCE, 90, 0.02) + noisy(2, 310)) == {}  # the first quarter does not count
 
 
@@ -76,7 +76,7 @@ def test_a_start_without_loss_or_gradient_and_a_chance_that_is_not_known():
 def test_an_alarm_begins_and_ends_at_the_thresholds_of_the_page(name, near, beyond, still, over):
     """Losses are multiples of the first, which is that of chance, and gradients of the first."""
     for ends, between, episodes in ((near, near, 0), (beyond, still, 1), (beyond, over, 2)):
-        watch = LossWatch(700, CHANCE, True, (), "toy")
+        watch = LossWatch(700, CHANCE, (), "toy")
         series = [(1, 1), *[over] * 250, *[ends] * 150, *[between] * 150, *[ends] * 150]
         for step, (loss, gradient) in enumerate(series):
             watch.observe({"step": step, "loss": loss * CHANCE, "grad_norm": gradient})
@@ -84,13 +84,13 @@ def test_an_alarm_begins_and_ends_at_the_thresholds_of_the_page(name, near, beyo
 
 
 def test_a_checkpoint_is_sound_until_the_loss_leaves_its_range():
-    watch = LossWatch(STEPS, 1.0, True, (), "toy")
+    watch = LossWatch(STEPS, 1.0, (), "toy")
     assert watch.in_range
     sound = []
     for step, loss in enumerate([4.0] * 20 + [40.0] * 20 + [1.0] * 20, 1):
         watch.observe({"step": step, "loss": loss, "grad_norm": 1.0})
         sound.append(watch.in_range)
-        again = LossWatch(STEPS, 1.0, True, (), "toy")
+        again = LossWatch(STEPS, 1.0, (), "toy")
         again.restore(json.loads(json.dumps(watch.state())))
         assert again.in_range is watch.in_range
     assert sound[:20] == [True] * 20 and not any(sound[21:40]) and all(sound[50:])

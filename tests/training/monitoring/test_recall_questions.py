@@ -13,9 +13,9 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import Question
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training import pretrain as module
 from realmctl.training.monitoring import recall_questions
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training import pretrain as module
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 

@@ -11,7 +11,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.artifacts.hashing import write_sealed
 from realmctl.errors import InputError
 from realmctl.training.checkpoint import STATE
-from realmctl.training.pretrain import PretrainObjective
+from realmctl.training.realm import RealmObjective
 from realmctl.training.refresh import index_in_use
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import LockstepRefresh
@@ -59,7 +59,7 @@ class Fate:
 def disturbed(chain, folder, monkeypatch, seed, trainer_deaths):
     """Run the training to its end, with deaths on both sides. Returns the model and the number of starts."""
     fate = Fate(seed, RefreshFolder(folder / "v1.partial/live"), trainer_deaths)
-    plain_draw, plain_offer = PretrainObjective.draw, LockstepRefresh.offer
+    plain_draw, plain_offer = RealmObjective.draw, LockstepRefresh.offer
 
     def draw(objective, step):
         fate.death()  # a delivery in this process would draw the random numbers of the step
@@ -71,7 +71,7 @@ def disturbed(chain, folder, monkeypatch, seed, trainer_deaths):
         fate.moment()
 
     with monkeypatch.context() as patch:
-        patch.setattr(PretrainObjective, "draw", draw)
+        patch.setattr(RealmObjective, "draw", draw)
         patch.setattr(LockstepRefresh, "offer", offer)
         patch.setattr(index_in_use.time, "sleep", lambda seconds: fate.moment(waiting=True))
         for start in range(1, 20):
