@@ -36,7 +36,7 @@ class Pretrain(PretrainSettings, TrainingStage):
         super().check()
         if "recall_lost" in self.stop_on and self.recall_questions is None:
             raise ConfigError("--stop-on recall_lost needs --recall-questions FILE, whose recall it watches.")
-        require_same_vocabulary(self.blocks, self.retriever, self.spans)
+        require_same_vocabulary(self.blocks, self.retriever, *([self.spans] if self.spans else []))
         require_titles(self.blocks)
         require_descent(self.index, self.blocks, self.retriever)
 

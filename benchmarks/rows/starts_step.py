@@ -67,8 +67,8 @@ def start(kind: str, folder: Path) -> tuple[Any, Any]:
     from realmctl.models.towers.layout import InputLayout
     from realmctl.models.towers.sentence_tower import SentenceTower
     from realmctl.tokens.tokenizer import Tokenizer
-    from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
     from realmctl.training.condenser import CondenserObjective
+    from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
     from realmctl.training.in_batch import Example, InBatchContrast
     from realmctl.training.settings.encoder import CondenserSettings
 

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder, writing
 from realmctl.artifacts.description import QA_MODEL, QaModelDescription, write_description
-from realmctl.corpus.corpus import BlockTexts
-from realmctl.corpus.corpus import TokenIds
+from realmctl.corpus.corpus import BlockTexts, TokenIds
 from realmctl.execution import processes
 from realmctl.execution.batches import slices
 from realmctl.models.evaluating import evaluating

@@ -47,7 +47,6 @@ from tests.fixtures.together import ROOT, Job, make_alone
 OBJECTIVES = (
     "mlm-micro",
     "ict-cache",
-    "ict-queue",
     "spider",
     "dpr",
     "cocondenser",

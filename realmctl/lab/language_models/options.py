@@ -93,7 +93,10 @@ class PretrainLmOptions(LmReaderOptions, PretrainSettings):
     )
 
     def check(self) -> None:
+        self._check_reader()
         super().check()
+
+    def _check_reader(self) -> None:
         if self.spans is None and self.target == "span":
             raise ConfigError("--target span needs --spans, the tagged sentences in which spans are hidden.")
         if self.target == "continuation":

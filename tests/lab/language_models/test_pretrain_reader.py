@@ -163,7 +163,7 @@ def test_a_continuation_hides_the_second_part_of_a_block(chain, folders, name):
         ({"reader_lm": "x", "encoder": None, "target": "continuation"}, "--spans"),
         ({"spans": None}, "--spans"),
         ({"retriever_loss": "replug", "marginal": "token"}, "--marginal"),
-        ({"likelihood": "mean"}, "--likelihood"),
+        ({"likelihood": "sum"}, "--likelihood"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(chain, given, flag):

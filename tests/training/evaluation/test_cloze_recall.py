@@ -228,7 +228,7 @@ def test_a_training_is_measured_with_queries_as_short_as_asked(chain: Chain, tmp
 
 
 def weights_after(chain: Chain, folder, steps: int) -> bytes:
-    """The weights of the same schedule, stopped by patience after some steps."""
+    """The weights after some steps."""
     made = ict(chain, keep="best").make(folder)
     assert made.metrics["kept_step"] == steps
     return made.file("block/model.safetensors").read_bytes()
@@ -316,12 +316,6 @@ def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain: Chain, 
     assert ict(chain, keep="best").make(tmp_path / "again").content == whole.content
 
 
-def test_patience_ends_a_run_that_gains_no_more(chain: Chain, tmp_path, monkeypatch):
-    scripted(monkeypatch, 5, 3, 4, 4, 4, 4, 4)
-    made = ict(chain, steps=12, keep="best", cloze_patience=2).make(tmp_path / "r")
-    assert made.metrics["steps"] == 7 and made.metrics["kept_step"] == 2
-
-
 def test_a_shown_loss_raises_the_alarm_and_may_stop_the_run(chain: Chain, tmp_path, monkeypatch):
     scripted(monkeypatch, 2, 4, 4, 4)
     made = ict(chain).make(tmp_path / "r")
@@ -357,7 +351,7 @@ def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"keep": "gain"}, {"cloze_patience": 2}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}),
+        *({"keep": "gain"}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}),
         *({"cloze_every": 9}, {"cloze_blocks": 9}),
     ],
 )

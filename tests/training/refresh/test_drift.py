@@ -14,7 +14,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.refresh import drift
+from realmctl.training.refresh import drift, kinds
 from realmctl.training.refresh.drift import CHECKED_EVERY, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
@@ -83,25 +83,22 @@ def test_a_resumed_run_compares_with_its_newest_snapshot(chain, tmp_path):
 SETTINGS = {"steps": 10, "refresh": "inline", "lr": 1e-3, "warmup": 1, "checkpoint_every": 2}
 
 
-def test_the_least_drift_is_a_fixed_period_and_an_endless_one_is_none(chain, tmp_path):
+def test_the_least_drift_is_a_fixed_period_and_an_endless_one_is_none(chain, tmp_path, monkeypatch):
     """To measure draws no random number, so equal refreshes are equal runs."""
-    auto, fixed, far, late = (
-        metrics_of(pretrain(chain, **SETTINGS, **values).make(tmp_path / str(number)))
-        for number, values in enumerate(
-            (
-                {"refresh_every": "auto", "refresh_drift": 1e-12},
-                {"refresh_every": CHECKED_EVERY},
-                {"refresh_every": "auto", "refresh_drift": 2.0},
-                {"refresh_every": 9},
-            )
-        )
-    )
+
+    def run(name, every, due=kinds.DUE):
+        monkeypatch.setattr(kinds, "DUE", due)
+        return metrics_of(pretrain(chain, **SETTINGS, refresh_every=every).make(tmp_path / name))
+
+    auto, fixed = run("auto", "auto", 1e-12), run("fixed", CHECKED_EVERY)
+    far, late = run("far", "auto", 2.0), run("late", 9)
     assert auto == fixed and [line["index_age_steps"] for line in auto] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
     assert [line["index_age_steps"] for line in far] == list(range(10)) and far[:9] == late[:9]
 
 
 def test_an_interrupted_run_refreshes_at_the_same_steps(chain, tmp_path, monkeypatch):
-    values = {**SETTINGS, "refresh_every": "auto", "refresh_drift": 1e-4}
+    monkeypatch.setattr(kinds, "DUE", 1e-4)
+    values = {**SETTINGS, "refresh_every": "auto"}
     whole = pretrain(chain, **values).make(tmp_path / "whole")
     assert 0 in [line["index_age_steps"] for line in metrics_of(whole)[1:]]
     with monkeypatch.context() as patch:
@@ -111,17 +108,9 @@ def test_an_interrupted_run_refreshes_at_the_same_steps(chain, tmp_path, monkeyp
     assert pretrain(chain, **values).make(tmp_path / "model").content == whole.content
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"refresh_every": "often"},
-        {"refresh_every": "auto", "refresh_drift": 0.0},
-        {"refresh_every": 4, "refresh_drift": 0.1},
-    ],
-)
-def test_what_cannot_be_is_refused(chain, values, tmp_path):
+def test_what_cannot_be_is_refused(chain, tmp_path):
     with pytest.raises(ConfigError):
-        pretrain(chain, **values).make(tmp_path)
+        pretrain(chain, refresh_every="often").make(tmp_path)
 
 
 def test_a_fixed_period_may_be_text_as_on_the_command_line(chain):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from realmctl.artifacts import Artifact
 from realmctl.inputs.rows import json_lines
-from realmctl.lab.dpr.negatives import TRAINING
+
+TRAINING = "train.jsonl"
+"""The file of negatives in Tevatron's layout."""
 
 
 def write_triplets(negatives: Artifact, path: Path) -> dict[str, int]:
