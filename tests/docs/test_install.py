@@ -37,7 +37,7 @@ def test_extras_that_are_named_exist():
 
 def test_the_image_has_the_extras_of_all_commands():
     [extras] = re.findall(r"\.\[([a-z0-9,]+)\]", (ROOT / "Dockerfile").read_text())
-    not_of_a_command = {"encoder", "notebook", "trackio", "wandb", "mlflow", "ir-datasets", "mteb"}
+    not_of_a_command = {"all", "encoder", "notebook", "trackio", "wandb", "mlflow", "mteb"}
     assert {*extras.split(",")} == {*PROJECT["optional-dependencies"]} - not_of_a_command
     kept = [words for name, words in instructions() if name == "COPY" and words[0].startswith("--from")]
     made = [words[-1] for name, words in instructions() if name == "RUN" and words[:3] == ["python", "-m", "venv"]]

@@ -116,16 +116,19 @@ def beside(folder: Path) -> dict[str, Any]:
     return made("beside", folder / "beside", mission=folder / "mission", gpt2=gpt2, t5=t5)
 
 
-def answers(folder: Path) -> dict[str, Any]:
-    """What `ask` answers to the fifty development questions, and what `search` finds for ten of them with either index."""
+def answers(folder: Path, most: int | None = None) -> dict[str, Any]:
+    """What `ask` answers to the fifty development questions, and what `search` finds for ten of them with either index.
+
+    most: How many of the questions are asked, and only of the exact index. By default all, of both.
+    """
     work = folder / "mission"
-    questions = [json.loads(line)["question"] for line in (CORPUS / "world/dev.jsonl").read_text().splitlines()]
+    questions = [json.loads(line)["question"] for line in (CORPUS / "world/dev.jsonl").read_text().splitlines()][:most]
     options = ("-w", work, "--json", "--quiet")
     asked = {
         question: json.loads(realmctl("ask", question, "--top", ANSWERS, "--threads", 1, *options))["answers"]
         for question in questions
     }
-    indexes = ("exact", "hnsw")
+    indexes = ("exact", "hnsw") if most is None else ("exact",)
     hits = {
         f"{index}: {question}": json.loads(
             realmctl("search", question, "--index", work / index, "--top", ANSWERS, "--threads", 1, *options)

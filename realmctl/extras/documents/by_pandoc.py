@@ -43,7 +43,7 @@ READ: dict[str, str] = {
     "fb2": "FictionBook",
 }
 """Formats by the names that pandoc and `--format` have for them."""
-EXTRA = "pip install 'realmctl[pandoc]'"
+EXTRA = "pip install 'realmctl[documents]'"
 ZIPPED = frozenset({"docx", "pptx", "odt", "epub"})
 MARKUP_ENDINGS = {
     ".ipynb": "ipynb",
@@ -73,10 +73,10 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
 
     Raises:
         InputError: The file is damaged or too large.
-        ResourceError: pandoc or the extra `html` is not installed, or this pandoc is too old for the format.
+        ResourceError: pandoc or the extra `documents` is not installed, or this pandoc is too old for the format.
     """
     what = f"{file.path} is read as {READ[name]}, which"
-    require_package("selectolax", "html", what)
+    require_package("selectolax", "documents", what)
     program = _pandoc()
     if program is None:
         raise ResourceError(

@@ -55,7 +55,7 @@ def is_mail(start: bytes) -> bool:
 def read_mail(file: CorpusFile) -> Iterator[Found]:
     """Yield each message as a document, titled by its subject. Its text begins with sender and date. Attachments are left out.
 
-    The text is the plain one, or that of the HTML where there is no other (extra `html`).
+    The text is the plain one, or that of the HTML where there is no other (extra `documents`).
     """
     for where, name, data in _messages(file):
         if data is None or data.count(b"\n--") > MAX_MESSAGE_PARTS or data.count(b"\n") > MAX_MESSAGE_LINES:
@@ -122,7 +122,7 @@ def _document(file: CorpusFile, name: str, where: str, message: Message) -> Foun
     plain = [part for part in parts if part.get_content_type() == "text/plain"]
     text = unwrapped("\n\n".join(map(_text, plain)).strip())
     if not text and parts:
-        require_package("selectolax", "html", f"{where} is a message in HTML, and reading it")
+        require_package("selectolax", "documents", f"{where} is a message in HTML, and reading it")
         found = document_of_html(file, "\n".join(map(_text, parts)), title)
         if isinstance(found, SkippedPage):
             return SkippedPage(name, title, found.reason, where)

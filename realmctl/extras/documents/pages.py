@@ -1,6 +1,6 @@
 """Read pages of HTML and Markdown as text: a paragraph, a heading, a list item, a row of a table or a line of code is a line.
 
-Markdown becomes HTML by markdown-it-py (CommonMark with tables), and HTML is parsed by selectolax, both of the extra `html`.
+Markdown becomes HTML by markdown-it-py (CommonMark with tables), and HTML is parsed by selectolax, both of the extra `documents`.
 """
 
 from __future__ import annotations
@@ -162,14 +162,14 @@ MDX_CODE = re.compile(r"\A(?:\s*(?:import|export)\b[^\n]*(?:\n|\Z))+")
 
 def read_html(file: CorpusFile) -> Iterator[Found]:
     """Yield a page of HTML as one document, titled by `<title>`, or by its first heading, or by its file."""
-    require_package("selectolax", "html", f"{file.path} is HTML, and reading it")
+    require_package("selectolax", "documents", f"{file.path} is HTML, and reading it")
     yield document_of_html(file, streams.whole_text(file.path, MAX_TEXT_FILE), "")
 
 
 def read_markdown(file: CorpusFile) -> Iterator[Found]:
     """Yield a Markdown file as one document, titled by its front matter, or by its first heading, or by its file."""
-    require_package("selectolax", "html", f"{file.path} is Markdown, and reading it")
-    require_package("markdown_it", "html", f"{file.path} is Markdown, and reading it")
+    require_package("selectolax", "documents", f"{file.path} is Markdown, and reading it")
+    require_package("markdown_it", "documents", f"{file.path} is Markdown, and reading it")
     from markdown_it import MarkdownIt
 
     text, title = _without_front_matter(streams.whole_text(file.path, MAX_TEXT_FILE))

@@ -1,4 +1,4 @@
-"""Read PDF files by pdfium, of the extra `pdf`: a paragraph, a heading or a list item is a line."""
+"""Read PDF files by pdfium, of the extra `documents`: a paragraph, a heading or a list item is a line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
         InputError: The file is damaged or too large, needs a password, or has no text.
         ResourceError: pypdfium2 is not installed.
     """
-    require_package("pypdfium2", "pdf", f"{file.path} is a PDF, and reading it")
+    require_package("pypdfium2", "documents", f"{file.path} is a PDF, and reading it")
     named, pages = _pages(file)
     found = list(paragraphs(pages))
     if not found:

@@ -138,7 +138,7 @@ def export(
     )
     if onnx:
         for package in ("onnx", "onnxscript", "onnxruntime"):
-            require_package(package, "onnx", "export --onnx")
+            require_package(package, "hub", "export --onnx")
     made = export_model(artifact, folder, side, push, facts, projection, onnx)
     if "served_by" in made:
         say(f"export: these vectors are served by {', '.join(made['served_by'])}")

@@ -25,7 +25,7 @@ class Collect(Stage):
 
     def check(self) -> None:
         if self.dataset.startswith("ir:"):
-            require_package("ir_datasets", "ir-datasets", "collect ir:NAME")
+            require_package("ir_datasets", "ir", "collect ir:NAME")
         elif not self.dataset.startswith("hf:"):
             raise ConfigError(
                 f"{self.dataset} is on this machine. Name ir:NAME or hf:OWNER/NAME; a BEIR folder is used as it is."

@@ -1,6 +1,6 @@
 """Test collections of other projects, written as BEIR folders: documents, queries and judgements.
 
-`ir:NAME` is a dataset of ir_datasets (ir-datasets.com; extra `ir-datasets`), such as `ir:beir/scifact/test`. `hf:OWNER/NAME` is a dataset of the
+`ir:NAME` is a dataset of ir_datasets (ir-datasets.com; extra `ir`), such as `ir:beir/scifact/test`. `hf:OWNER/NAME` is a dataset of the
 hub in the layout of NanoBEIR, of MTEB's retrieval tasks or of BEIR: files whose path begins with corpus, queries, and qrels or default.
 """
 

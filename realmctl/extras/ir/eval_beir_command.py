@@ -77,7 +77,7 @@ def eval_beir(
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.", param_hint=name)
     collections = beir.named_collections(datasets)
     if any(one.startswith("ir:") for one in collections.values()):
-        require_package("ir_datasets", "ir-datasets", "eval-beir ir:NAME")
+        require_package("ir_datasets", "ir", "eval-beir ir:NAME")
     measured_one = (
         resolve(retriever, ("retriever",), "--retriever")
         if retriever

@@ -78,7 +78,7 @@ def serve(
     for package in ("fastapi", "uvicorn"):
         require_package(package, "serve", "realmctl serve")
     if mcp:
-        require_package("mcp", "mcp", "realmctl serve --mcp")
+        require_package("mcp", "serve", "realmctl serve --mcp")
     from realmctl.extras.serve.web.server import Serving
 
     models = {"qa-model": qa_model, "model": model}

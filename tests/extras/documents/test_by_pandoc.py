@@ -256,7 +256,7 @@ def test_a_file_that_expands_or_takes_too_long_is_refused(tmp_path, monkeypatch)
 def test_without_pandoc_the_extra_is_named(tmp_path, monkeypatch):
     path = written(tmp_path / "a.docx", "docx")
     monkeypatch.setattr(by_pandoc, "_pandoc", lambda: None)
-    with pytest.raises(ResourceError, match=r"realmctl\[pandoc\]"):
+    with pytest.raises(ResourceError, match=r"realmctl\[documents\]"):
         read(path)
 
 

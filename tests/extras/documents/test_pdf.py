@@ -211,5 +211,5 @@ def test_an_interrupted_read_leaves_no_process(tmp_path):
 
 def test_without_the_extra_its_name_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ResourceError, match=r"realmctl\[pdf\]"):
+    with pytest.raises(ResourceError, match=r"realmctl\[documents\]"):
         read(write_pdf(tmp_path / "a.pdf", [PAGE]))

@@ -1,4 +1,4 @@
-"""Write a tower with its head as one ONNX graph: token ids in, embeddings out; and the same with int8 weights (extra `onnx`).
+"""Write a tower with its head as one ONNX graph: token ids in, embeddings out; and the same with int8 weights (extra `hub`).
 
 onnx/embedding.onnx        input_ids, attention_mask, int64 [B, L] -> sentence_embedding, float32 [B, D]; token_type_ids too, where
                            the encoder has segments
