@@ -5,17 +5,20 @@ a constant, which has the form of entry points:
 
     OFFERS = {"realmctl.stages": {"spider-init": "realmctl.lab.spider.spider_init:SpiderInit"}}
 
-The core imports no room. Without a room its names are gone, and nothing else is. A name stands for `module:attribute`, and nothing but a room's
-`__init__` is imported before its name is used. An entry point cannot take a name that is in use: the name is then refused for all packages, with
+The core imports no room. Without a room its names are gone, and nothing else is. A name stands for `module:attribute`, and nothing of a room is
+imported before its name is used: `OFFERS` is written out, and read from the source. An entry point cannot take a name that is in use: the name is then refused for all packages, with
 an error that lists them.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.abc import InspectLoader
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -29,8 +32,11 @@ ROOMS = ("realmctl.extras", "realmctl.lab")
 
 @cache
 def rooms() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    """{room: what it offers}, such as `realmctl.lab.spider`, for the rooms that are there."""
-    return {room: importlib.import_module(room).OFFERS for package in ROOMS for room in _rooms_of(package)}
+    """{room: what it offers}, such as `realmctl.lab.spider`, for the rooms that are there.
+
+    Raises TypeError for a room without `OFFERS` that is a dictionary of literals.
+    """
+    return {room: _offers_of(room) for package in ROOMS for room in _rooms_of(package)}
 
 
 def _rooms_of(package: str) -> Iterator[str]:
@@ -39,6 +45,18 @@ def _rooms_of(package: str) -> Iterator[str]:
     except ModuleNotFoundError:
         return
     yield from sorted(f"{package}.{info.name}" for info in pkgutil.iter_modules(folder.__path__))
+
+
+def _offers_of(room: str) -> Mapping[str, Mapping[str, str]]:
+    """The constant `OFFERS` in the source of a room, which is not run."""
+    spec = importlib.util.find_spec(room)
+    source = spec.loader.get_source(room) if spec and isinstance(spec.loader, InspectLoader) else None
+    for node in ast.parse(source or "").body:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(one, ast.Name) and one.id == "OFFERS" for one in node.targets
+        ):
+            return dict(ast.literal_eval(node.value))
+    raise TypeError(f"{room} has no OFFERS, a dictionary that is written out: what the room adds.")
 
 
 @cache

@@ -105,7 +105,7 @@ def installed_extras() -> Extras:
         return found
     for requirement in requirements:
         match = REQUIREMENT.fullmatch(requirement)
-        if match and match[2] not in EXTRAS_FOR_DEVELOPERS:
+        if match and match[1] != "realmctl" and match[2] not in EXTRAS_FOR_DEVELOPERS:
             found.setdefault(match[2], {})[match[1]] = version(match[1])
     return found
 

@@ -1,6 +1,6 @@
 """`realmctl demo`: the whole pipeline on a generated miniature world."""
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.commands": {
         "demo": "realmctl.extras.demo.command:demo",
     },

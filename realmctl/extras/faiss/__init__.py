@@ -1,6 +1,6 @@
 """Indexes with trained codes, by faiss."""
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.indexes": {
         "faiss": "realmctl.extras.faiss.faiss_index:FaissIndexType",
     },

@@ -1,6 +1,6 @@
 """Encoders that are no BERT, but have its shape: RoBERTa, MPNet, ModernBERT."""
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.families": {
         "roberta": "realmctl.extras.families.roberta:Roberta",
         "xlm-roberta": "realmctl.extras.families.roberta:XlmRoberta",

@@ -1,6 +1,6 @@
 """Rankings of test collections: queries, judgements, runs and measures."""
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.stages": {
         "rank": "realmctl.extras.ir.rank:Rank",
         "eval-run": "realmctl.extras.ir.eval_run:EvalRun",

@@ -1,6 +1,6 @@
 """`realmctl report`: one HTML page of a run."""
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.commands": {
         "report": "realmctl.extras.report.command:report",
     },

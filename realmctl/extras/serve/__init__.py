@@ -1,6 +1,6 @@
 """`realmctl serve`: models in a browser, over HTTP and MCP."""
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.commands": {
         "serve": "realmctl.extras.serve.command:serve",
     },

@@ -1,11 +1,10 @@
 """Live curves of a run: TensorBoard, trackio, Weights & Biases, MLflow."""
 
-HERE = "realmctl.extras.trackers.tracking:"
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.trackers": {
-        "tensorboard": HERE + "TensorBoard",
-        "trackio": HERE + "Trackio",
-        "wandb": HERE + "Wandb",
-        "mlflow": HERE + "Mlflow",
+        "tensorboard": "realmctl.extras.trackers.tracking:TensorBoard",
+        "trackio": "realmctl.extras.trackers.tracking:Trackio",
+        "wandb": "realmctl.extras.trackers.tracking:Wandb",
+        "mlflow": "realmctl.extras.trackers.tracking:Mlflow",
     },
 }

@@ -3,7 +3,11 @@
 Why it is here: a sentence encoder has neither, and on real text a projection by PCA was the best start of all (docs/results/starts.md).
 """
 
-OFFERS: dict[str, dict[str, str]] = {
-    "realmctl.heads": {"ridge": "realmctl.lab.closed_form.closed_form:RidgeHead"},
-    "realmctl.projections": {"pca": "realmctl.lab.closed_form.closed_form:Pca"},
+OFFERS = {
+    "realmctl.heads": {
+        "ridge": "realmctl.lab.closed_form.closed_form:RidgeHead",
+    },
+    "realmctl.projections": {
+        "pca": "realmctl.lab.closed_form.closed_form:Pca",
+    },
 }

@@ -3,10 +3,12 @@
 Why it is here: it trains a retriever for a reader that stays frozen. REALM's own loss was ahead of it wherever both ran (docs/results/readers.md).
 """
 
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.retriever_losses": {
         "distill": "realmctl.lab.distillation.losses:Distillation",
         "replug": "realmctl.lab.distillation.losses:Replug",
     },
-    "realmctl.options.pretrain": {"distillation": "realmctl.lab.distillation.options:DistillationOptions"},
+    "realmctl.options.pretrain": {
+        "distillation": "realmctl.lab.distillation.options:DistillationOptions",
+    },
 }

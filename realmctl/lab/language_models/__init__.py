@@ -4,17 +4,28 @@ Why it is here: with a small causal reader the retriever learned most (docs/resu
 compares with.
 """
 
-HERE = "realmctl.lab.language_models."
-OFFERS: dict[str, dict[str, str]] = {
+OFFERS = {
     "realmctl.stages": {
-        "lm-init": HERE + "lm_init:LmInit",
-        "lm-finetune": HERE + "lm_finetune:LmFinetune",
-        "generate-queries": HERE + "generate_queries:GenerateQueries",
+        "lm-init": "realmctl.lab.language_models.lm_init:LmInit",
+        "lm-finetune": "realmctl.lab.language_models.lm_finetune:LmFinetune",
+        "generate-queries": "realmctl.lab.language_models.generate_queries:GenerateQueries",
     },
-    "realmctl.commands": {"lm-ask": HERE + "lm_ask_command:lm_ask"},
-    "realmctl.answerers": {"generative": HERE + "generative:GenerativeAnswerer"},
-    "realmctl.readers": {"language-model": HERE + "pretrain_reader:LanguageModelReader"},
-    "realmctl.options.pretrain": {"language-models": HERE + "options:PretrainLmOptions"},
-    "realmctl.options.eval-utility": {"language-models": HERE + "options:UtilityLmOptions"},
-    "realmctl.options.eval-em": {"language-models": HERE + "options:EvalLmOptions"},
+    "realmctl.commands": {
+        "lm-ask": "realmctl.lab.language_models.lm_ask_command:lm_ask",
+    },
+    "realmctl.answerers": {
+        "generative": "realmctl.lab.language_models.generative:GenerativeAnswerer",
+    },
+    "realmctl.readers": {
+        "language-model": "realmctl.lab.language_models.pretrain_reader:LanguageModelReader",
+    },
+    "realmctl.options.pretrain": {
+        "language-models": "realmctl.lab.language_models.options:PretrainLmOptions",
+    },
+    "realmctl.options.eval-utility": {
+        "language-models": "realmctl.lab.language_models.options:UtilityLmOptions",
+    },
+    "realmctl.options.eval-em": {
+        "language-models": "realmctl.lab.language_models.options:EvalLmOptions",
+    },
 }

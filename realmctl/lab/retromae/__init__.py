@@ -1,6 +1,10 @@
-"""An encoder's warm start by RetroMAE (Xiao et al. 2022) or DupMAE."""
+"""An encoder's warm start by RetroMAE (Xiao et al. 2022) or DupMAE.
 
-OFFERS: dict[str, dict[str, str]] = {
+Why it is here: it is the masked autoencoder that people compare Condenser with. On documents of a field it gains and loses where the inverse cloze task
+does (docs/results/adapt.md).
+"""
+
+OFFERS = {
     "realmctl.stages": {
         "retromae-init": "realmctl.lab.retromae.retromae_init:RetromaeInit",
     },
