@@ -146,7 +146,7 @@ KINDS: dict[str, Kind] = {
         {
             "journal.jsonl": "not with `--refresh never`",
             "reader": "not with `--reader-lm`",
-            "language-model": "with `--reader-lm` and `--reader trained`",
+            "language-model": "with `--reader-lm` and `--train-reader`",
         },
     ),
     "reader": Kind("part of a model and of a closed-book qa-model", dict(_BERT), {}, {}),

@@ -80,7 +80,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     collections = [negatives, queries, collection, make_table([one], chain.retriever, folder)]
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
-    read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), reader="trained").make(folder / "read")
+    read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), train_reader=True).make(folder / "read")
     stores = [
         BuildDatastore(encoder=chain.encoder, spans=chain.spans, type=type, min_recall=0.1).make(folder / type)
         for type in ("exact", "hnsw")
