@@ -110,8 +110,12 @@ def test_command_reference_is_fresh() -> None:
 
 def test_contributing_names_every_room() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    folders = [path.parent for path in (ROOT / "realmctl").glob("*/__init__.py")]
-    assert folders and not [folder.name for folder in folders if f" {folder.name}/ " not in text]
+    core = [path.parent for path in (ROOT / "realmctl").glob("*/__init__.py")]
+    assert core and not [folder for folder in core if f"{folder.name}/" not in text]
+    rooms = [path.parent for kind in ("extras", "lab") for path in (ROOT / "realmctl" / kind).glob("*/__init__.py")]
+    assert rooms and not [
+        folder for folder in rooms if f"  {folder.name}/" not in text and f", {folder.name}/" not in text
+    ]
 
 
 def test_every_option_is_described(app: TyperGroup) -> None:

@@ -136,7 +136,7 @@ def test_the_recall_is_that_of_the_depth_where_least_is_found(tmp_path):
 
 
 def test_a_type_that_measures_nothing_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setitem(INDEX_TYPES.built_in, "first", "tests.fixtures.index:FirstRowsType")
+    monkeypatch.setitem(INDEX_TYPES.core, "first", "tests.fixtures.index:FirstRowsType")
     options = {"type": "first", "recall_k": (4,), "recall_sample": 50}
     metrics = build(folder_with(tmp_path, clustered(400)), IndexSettings(**options, min_recall=0.0))
     assert 0 <= metrics["recall"] < 0.5 and metrics["recall_queries"] == 50

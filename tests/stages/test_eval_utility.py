@@ -61,7 +61,8 @@ def test_it_says_which_blocks_tell_the_answer(chain, tmp_path):
     with torch.no_grad():
         for span in range(len(objective.queries.spans)):
             (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
-            _, (_, score_BN, log_prob_BNM, _) = objective.compare(part)
+            found = objective.step(part)
+            score_BN, log_prob_BNM = found.score_BN, found.log_prob_BNM
             pieces = len(part.asked.queries[0].targets)
             log_prob = log_prob_BNM[0, :, :pieces].sum(1)
             needle = " ".join(map(str, part.asked.queries[0].targets))

@@ -8,11 +8,9 @@ from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact
 from realmctl.cli.app import build
-from realmctl.errors import ConfigError
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.retriever import Retriever
 from stages.ict_init import IctInit
-from stages.mlm_init import MlmInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Stopped, metrics_of, stop_at
 
@@ -32,24 +30,6 @@ def test_mlm_init_makes_a_bert_that_transformers_loads(chain, tmp_path, practice
     assert AutoModelForMaskedLM.from_pretrained(made.path).config.hidden_size == 16
     assert load_masked_lm(made.path)[1] and made.has("vocab.txt")
     assert made.metrics["steps"] == 2 and len(metrics_of(made)) == 2
-
-
-def test_practice_stops_at_an_accuracy(chain, tmp_path):
-    """Of the first 50 steps some fill in a wordpiece correctly. Half of that share is reached there, and all of the share never."""
-    options = {"blocks": chain.blocks, "bert": "scratch:L1-H16", "steps": 60, "batch_size": 8, "lr": 1e-2, "length": 24}
-    whole = MlmInit(**options).make(tmp_path / "whole")
-    share = sum(line["accuracy"] for line in metrics_of(whole)[:50]) / 50
-    assert share > 0 and whole.metrics["steps"] == 60
-    stopped = MlmInit(**options, stop_at_accuracy=share / 2).make(tmp_path / "stopped")
-    assert metrics_of(stopped) == metrics_of(whole)[:50] and stopped.metrics["steps"] == 50
-    assert stopped.recipe != whole.recipe and stopped.settings["stop_at_accuracy"] == share / 2
-    assert MlmInit(**options, stop_at_accuracy=1.0).make(tmp_path / "never").metrics["steps"] == 60
-
-
-def test_a_curriculum_does_not_stop_at_an_accuracy(chain):
-    stage = MlmInit(blocks=chain.blocks, spans=chain.spans, practice="curriculum", stop_at_accuracy=0.5)
-    with pytest.raises(ConfigError, match=r"--stop-at-accuracy.*--practice"):
-        stage.check()
 
 
 def test_dropout_of_a_loaded_bert_is_its_own_or_the_one_asked_for(chain, tmp_path):
@@ -117,7 +97,6 @@ def test_ict_init_starts_from_an_encoder_or_a_folder(chain, tmp_path):
         ("mlm-init", ["--mask-rate", "1"]),
         ("mlm-init", ["--length", "2"]),
         ("mlm-init", ["--steps", "0"]),
-        ("mlm-init", ["--stop-at-accuracy", "0"]),
         ("mlm-init", ["--bert", "scratch:nosuch"]),
         ("ict-init", ["--batch-size", "1"]),
         ("ict-init", ["--mask-rate", "2"]),

@@ -20,7 +20,6 @@ from realmctl.log import say
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.making import make_version, write_version
-from realmctl.shortcuts.shipped import HERE
 
 MEASURES = "nDCG@10 AP R@100"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -96,7 +95,7 @@ def measure(
         "qrels": str(qrels_file(folder, split)),
         "retriever": str(retriever.path),
     }
-    plan = pipeline_file.read(HERE / "eval-beir.yaml", own_stages(), {**files, **variables}, own)
+    plan = pipeline_file.read(Path(__file__).with_name("eval-beir.yaml"), own_stages(), {**files, **variables}, own)
     made = plan.make(plan.until("scores"))
     scores = made["scores"]
     measures = {key: value for key, value in scores.metrics.items() if isinstance(value, float)}

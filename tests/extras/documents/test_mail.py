@@ -10,9 +10,11 @@ import pytest
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
-from realmctl.corpus.formats.detect import FORMATS, format_of
+from realmctl.corpus.formats.detect import FORMATS as PLAIN
+from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.extras.documents import mail
+from realmctl.extras.documents.formats import FORMATS
 
 
 def found(path) -> list[Found]:
@@ -88,7 +90,7 @@ def test_a_text_that_looks_like_mail_in_part_is_plain_text(tmp_path):
         "Note: a\nDate: b\nFrom: c\nTo: d\nand so on.\n",
     ):
         (tmp_path / "a.txt").write_text(text)
-        assert format_of(CorpusFile(tmp_path / "a.txt", CorpusSettings(), "a.txt")) is FORMATS["text"], text
+        assert format_of(CorpusFile(tmp_path / "a.txt", CorpusSettings(), "a.txt")) is PLAIN["text"], text
 
 
 @pytest.mark.parametrize(

@@ -124,27 +124,23 @@ def test_eval_utility_of_a_language_model(chain, folders, tmp_path):
 
 
 def test_ask_with_a_language_model(chain, folders, realmctl):
-    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
+    command = ("lm-ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
     code, out, _ = realmctl(*command, "--json")
     found = json.loads(out)
     assert code == 0 and found["question"] and isinstance(found["answers"], list)
-    code, _, err = realmctl(*command, "--without", "x")
-    assert code == 2 and "--without" in err
 
 
 @pytest.mark.parametrize(
     "given", [("--reading", "together"), ("--prompt", "{question}?"), ("--block-prompt", "{title} {block}")]
 )
 def test_what_only_a_language_model_obeys_is_refused_without_one(chain, realmctl, given):
-    asked = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, *given)
     scored = ("eval-em", "--retrieval", "bm25", "--questions", chain.questions, "--workspace", chain.folder, *given)
-    for command in (asked, scored):
-        code, _, err = realmctl(*command)
-        assert code == 2 and f"{given[0]} needs --reader-lm" in err
+    code, _, err = realmctl(*scored)
+    assert code == 2 and f"{given[0]} needs --reader-lm" in err
 
 
 def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, folders, realmctl):
-    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
+    command = ("lm-ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
     code, _, err = realmctl(*command, "--index", model.path, "--json")
     assert code == 0, err
 
@@ -152,7 +148,7 @@ def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, fold
 def test_a_chat_model_reads_the_prompt_that_is_named(chain, tmp_path, realmctl):
     folder = make_gpt2(tmp_path / "chat")
     (folder / "chat_template.jinja").write_text("{{ messages }}")
-    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folder)
+    command = ("lm-ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folder)
     code, out, err = realmctl(*command)
     assert (code, out) == (2, "") and "--prompt" in err and len(err.strip().splitlines()) <= 2
     assert realmctl(*command, "--prompt", "Question: {question} Answer:")[0] == 0
@@ -160,7 +156,7 @@ def test_a_chat_model_reads_the_prompt_that_is_named(chain, tmp_path, realmctl):
 
 def test_ask_refuses_what_is_no_language_model(chain, tmp_path, realmctl):
     (tmp_path / "empty").mkdir()
-    command = ("ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")
+    command = ("lm-ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")
     code, _, err = realmctl(*command)
     assert code == 3 and str(tmp_path / "empty") in err and len(err.strip().splitlines()) <= 2
 
