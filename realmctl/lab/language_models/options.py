@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Settings, reads, runtime, setting, source
+from realmctl.pipeline import Settings, help_texts, reads, runtime, setting, source
+from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.answering.settings import EvalSettings
 from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
 
@@ -19,6 +20,8 @@ Reading = Literal["mixed", "together"]
 """How a language model reads: each block in a prompt of its own, or all blocks in one."""
 READER = "language-model"
 """The name of the reader of pre-training."""
+ANSWERS = "qa_model|reader_lm"
+"""What answers in `eval-em`."""
 
 
 class LmReaderOptions(Settings):
@@ -201,9 +204,16 @@ class EvalLmOptions(LmReaderOptions, EvalSettings):
         left_out_at=32,
     )
 
-    @property
-    def reads_blocks(self) -> bool:
-        return super().reads_blocks or self.reader_lm is not None
+    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto", used_with=ANSWERS)
+    reader_beam: int | None = setting(
+        "blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.",
+        default=None,
+        at_least=1,
+        used_with=ANSWERS,
+    )
+    all_scorers: bool = runtime(
+        "print the questions on which the scorers disagree, on stderr.", default=False, used_with=ANSWERS
+    )
 
     def check(self) -> None:
         if self.qa_model is not None and self.reader_lm is not None:

@@ -55,14 +55,6 @@ def check_evaluation(settings: EvalSettings) -> None:
     given = option_of_bm25(settings.bm25_stemmer, settings.bm25_tokens)
     if given and settings.retrieval != "bm25":
         raise ConfigError(f"{given} is for --retrieval bm25. A fine-tuned model keeps its own BM25.")
-    if not settings.reads_blocks:
-        given_of_reading = {
-            f"--scorer {settings.scorer}": settings.scorer != "auto",
-            f"--reader-beam {settings.reader_beam}": settings.reader_beam,
-            "--all-scorers": settings.all_scorers,
-        }
-        if flag := next((name for name, value in given_of_reading.items() if value), None):
-            raise ConfigError(f"{flag} is for a model that answers, and a searcher alone is evaluated. Leave it out.")
     if settings.qa_model is None:
         kind.check(_search_inputs(settings))
 

@@ -47,13 +47,14 @@ class EvalSettings(Settings):
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     questions: Path = source(help_texts.QUESTIONS)
-    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto")
+    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto", used_with="qa_model")
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
     reader_beam: int | None = setting(
-        "Blocks read per question. Default: as in fine-tuning.",
+        "blocks read per question. Default: as in fine-tuning.",
         default=None,
         at_least=1,
+        used_with="qa_model",
     )
     hits: int = setting(
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
@@ -67,15 +68,12 @@ class EvalSettings(Settings):
         explained(EvalDeviation),
         default=(),
     )
-    all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
+    all_scorers: bool = runtime(
+        "print the questions on which the scorers disagree, on stderr.", default=False, used_with="qa_model"
+    )
     batch_size: int = runtime("Questions per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto")
-
-    @property
-    def reads_blocks(self) -> bool:
-        """Whether something answers, and not a searcher alone."""
-        return self.qa_model is not None
 
     def check(self) -> None:
         """Raise ConfigError unless a model or a searcher alone is named, with what it needs."""

@@ -19,12 +19,9 @@ from pathlib import Path
 import pytest
 from typer.models import ArgumentInfo
 
-from realmctl.cli.available_stages import available_stages
-from realmctl.cli.commands import ask, fill_mask, gc, ls, plan, run, score, show, split, verify
-from realmctl.extras.hub import export_command as export
-from realmctl.extras.hub import import_command as import_
-from realmctl.extras.report import command as report
+from realmctl.cli.available_stages import available_stages, other_commands
 from realmctl.pipeline import flag_of, hints, roles
+from realmctl.registry import object_at
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.limited import outcome
 from tests.fixtures.chain import Chain, finetune, pretrain
@@ -32,7 +29,21 @@ from tests.fixtures.objectives import write_labelled
 
 SEED, TRIES = 39, 20
 """Tries of a round, drawn from all places and kinds. With ten rounds all are tried."""
-OTHERS = (ask, export, fill_mask, gc, import_, ls, plan, report, run, score, show, split, verify)
+OTHERS = (
+    "ask",
+    "export",
+    "fill-mask",
+    "gc",
+    "import",
+    "ls",
+    "plan",
+    "report",
+    "run",
+    "score",
+    "show",
+    "split",
+    "verify",
+)
 SHORT = ["--steps", "1", "--batch-size", "2"]
 BESIDE = {
     "ask": ["Who?"],
@@ -120,10 +131,9 @@ def places(folder: Path) -> Iterator[tuple[list[str], str]]:
                     [str(folder / "corpus.jsonl")] if "corpus" in own and command == "chunk" and not argument else []
                 )
                 yield [*base, *given], "" if argument else flag_of(name)
-    for module in OTHERS:
-        name = module.__name__.rpartition(".")[2].strip("_").replace("_", "-")
+    for name in OTHERS:
         base = [name, *BESIDE.get(name, [])]
-        function = getattr(module, module.__name__.rpartition(".")[2])
+        function = object_at(other_commands()[name])
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             kinds, infos = typing.get_args(parameter.annotation)[0], typing.get_args(parameter.annotation)[1:]
             if Path in {kinds, *typing.get_args(kinds)} or parameter.name in ("source", "tokenizer", "bert"):
