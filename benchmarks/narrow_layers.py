@@ -4,7 +4,7 @@
 
 A step is the forward and the backward pass of a BERT of two layers over 64 random examples of 36 to 68 wordpieces, 4 of them
 hidden, in float32, without the optimizer. The libraries alternate within one process. A third way, `all`, computes the last layer
-at every position with the library that `dense_layers.linear` chooses; the others compute it at the hidden wordpieces alone.
+at every position with the library that `layers.linear` chooses; the others compute it at the hidden wordpieces alone.
 Printed: the median seconds of a step, its spread (the quartiles), and ratios of medians. Below 1, MKL is faster.
 """
 
@@ -18,13 +18,13 @@ import torch
 import torch.nn.functional as F
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert import dense_layers
+from realmctl.models.bert import layers
 from realmctl.models.bert.files import scratch_config
 from realmctl.models.encoder import hidden_states, states_at_places
 from realmctl.models.inputs import TokenBatch
 
 EXAMPLES, SHORTEST, LONGEST, HIDDEN, WORDS = 64, 36, 68, 4, 4000
-CHOSEN = dense_layers._NARROW
+CHOSEN = layers._NARROW
 NARROW = {"MKL": 1 << 30, "oneDNN": 1, "all": CHOSEN}
 
 
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
-    if not dense_layers.onednn_is_faster():
+    if not layers.onednn_is_faster():
         raise SystemExit(
             "This processor uses MKL at every width: it is not from AMD, or PyTorch does not use AVX-512 here."
         )
@@ -60,7 +60,7 @@ def measure(width: int, rounds: int) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {way: [] for way in NARROW}
     for number in range(rounds + 2):
         for way, narrow in NARROW.items():
-            dense_layers._NARROW = narrow
+            layers._NARROW = narrow
             start = time.perf_counter()
             if way == "all":
                 state_MH = hidden_states(mlm.bert, packed).flatten(0, 1)[place_M]

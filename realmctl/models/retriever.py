@@ -27,7 +27,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from realmctl.errors import InputError, MismatchError
-from realmctl.models.bert.dropout import set_dropout
 from realmctl.models.bert.files import load_bert, save_bert
 from realmctl.models.families.known import family_of, positions_of, require_positions
 from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
@@ -314,3 +313,17 @@ def _loaded(folder: Path, settings: RetrieverSettings) -> PooledBert:
     if settings.norm_eps is None:
         return SentenceTower.load(folder, settings.pooling, settings.head)
     return Tower.load(folder, settings.projection, settings.pooling, settings.norm_eps)
+
+
+def set_dropout(module: nn.Module, rate: float) -> None:
+    """Set every dropout of a module and of the encoders in it, and their configurations, which are saved with the weights.
+
+    Args:
+        module: A retriever, a reader or another module of encoders.
+        rate: The new rate, from 0 to below 1.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = rate
+    for part in [part for part in module.modules() if isinstance(part, PreTrainedModel)]:
+        family_of(part).set_dropout(part.base_model, rate)

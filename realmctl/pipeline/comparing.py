@@ -58,7 +58,7 @@ def _written(number: float) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRun:
     """Runs that differ in no setting but the seed. settings: values of the settings that vary. numbers: by name."""
 
     versions: tuple[str, ...]
@@ -81,7 +81,7 @@ class Comparison:
     stage: str
     settings: tuple[str, ...]
     numbers: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRun, ...]
 
     def cells(self) -> list[list[str]]:
         """The table as text: a heading, and a line for each row. Several runs of a row are counted."""
@@ -146,7 +146,7 @@ def compare(
             metrics = [own[place][1].metrics for place in places]
             values = {name: [one[name] for one in metrics if _is_number(one.get(name))] for name in numbers}
             rows.append(
-                Row(
+                ComparedRun(
                     tuple(own[place][0] for place in places),
                     {name: varying[name][places[0]] for name in columns},
                     {name: Number.of(found) for name, found in values.items() if found},

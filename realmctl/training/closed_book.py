@@ -33,7 +33,7 @@ from realmctl.training.data.order import DataOrder
 from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.finetune import FinetuneSettings
-from realmctl.training.starts.answering import starting_masked_lm
+from realmctl.training.starts.answering import answering_masked_lm
 
 
 class ClosedBookObjective(Objective[tuple[QueryBatch, int]]):
@@ -83,7 +83,7 @@ class ClosedBookObjective(Objective[tuple[QueryBatch, int]]):
 
 def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question], out: Writer) -> dict[str, float]:
     """Train the masked language model to fill in answers, and write it as the qa-model's only part, `reader`. Returns metrics."""
-    reader = Reader.from_masked_lm(starting_masked_lm(settings, "required"))
+    reader = Reader.from_masked_lm(answering_masked_lm(settings, "required"))
     objective = ClosedBookObjective(reader, Tokenizer.load(settings.blocks.path), questions, settings)
     metrics = train(objective, settings, out, "finetune", chance=math.log(reader.mlm.config.vocab_size))
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, Whol
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.evaluation.on_cloze import train_on_cloze
-from realmctl.training.gradient_cache import CachedGradient, cached_gradients
+from realmctl.training.gradient_cache import CachedGradient, contrasted, prepared
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.encoder import CondenserSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
@@ -104,7 +104,10 @@ class CondenserObjective(Objective[CondenserMicroBatch]):
         batches = map(self.examples.batch, batched(own, self.settings.micro_batch))
         document_C = np.repeat(self.names[self.order.batch(step)], each) if self.settings.contrastive else self.names
         parts = [CondenserMicroBatch(batch, masks, torch.from_numpy(document_C)) for batch in batches]
-        return self._with_cached_gradients(parts) if self.settings.contrastive and len(parts) > 1 else parts
+        if not self.settings.contrastive:
+            return parts
+        device = next(self.model.parameters()).device
+        return prepared(parts, self._embed, partial(_contrast_all, torch.from_numpy(document_C)), device)
 
     def loss(self, part: CondenserMicroBatch) -> tuple[Tensor | None, Sums]:
         """Return the micro-batch's share of the loss, and the metrics. Without a contrast a batch without masks has no loss."""
@@ -123,7 +126,9 @@ class CondenserObjective(Objective[CondenserMicroBatch]):
             sums["late_loss"] = (late_loss.detach(), float(count))
             loss = loss + late_loss * scale
         if self.settings.contrastive:
-            contrast, accuracy = self._contrast(self._vectors(late_BLH, part), part)
+            contrast, accuracy = contrasted(
+                part, [self._vectors(late_BLH, part)], partial(_contrast_all, part.document_C)
+            )
             fraction = part.cached.fraction if part.cached else 1.0
             sums["contrastive_loss"] = (contrast.detach(), fraction)
             sums["accuracy"] = (accuracy * fraction, fraction)
@@ -135,18 +140,6 @@ class CondenserObjective(Objective[CondenserMicroBatch]):
         if self.tower is None:
             return late_BLH[:, 0]
         return self.tower.project(self.tower.pool_states(late_BLH, part.batch.packed.to(late_BLH.device)))
-
-    def _contrast(self, vector_SH: Tensor, part: CondenserMicroBatch) -> tuple[Tensor, float | Tensor]:
-        if part.cached is None:
-            loss, accuracy = _contrast_all(part.document_C, vector_SH)
-            return loss, accuracy.double()
-        return part.cached.surrogate([vector_SH]), part.cached.accuracy
-
-    def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:
-        """The first pass of the gradient cache. Returns the micro-batches with what the second pass needs."""
-        device = next(self.model.parameters()).device
-        cached = cached_gradients(parts, self._embed, partial(_contrast_all, parts[0].document_C), device)
-        return [replace(part, cached=each) for part, each in zip(parts, cached, strict=True)]
 
     def _embed(self, part: CondenserMicroBatch) -> list[Tensor]:
         device = next(self.model.parameters()).device

@@ -9,8 +9,8 @@ whole batch under the same dropout.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -46,6 +46,42 @@ class CachedGradient:
         ]
         inner = torch.stack(products).sum()
         return inner - inner.detach() + self.loss
+
+
+class Chunk(Protocol):
+    """A part of a batch, a dataclass. cached: what the first pass computed of it; None where the batch is computed at once."""
+
+    @property
+    def cached(self) -> CachedGradient | None: ...
+
+
+C = TypeVar("C", bound=Chunk)
+
+
+def prepared(
+    chunks: Sequence[C],
+    embed: Callable[[C], Sequence[Tensor]],
+    contrast: Callable[..., tuple[Tensor, Tensor]],
+    device: torch.device,
+) -> list[C]:
+    """Return the chunks with what the second pass needs; a single chunk is computed at once and needs nothing. Args: see `cached_gradients`."""
+    if len(chunks) == 1:
+        return [*chunks]
+    cached = cached_gradients(chunks, embed, contrast, device)
+    return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]  # type: ignore[type-var]
+
+
+def contrasted(
+    chunk: Chunk, embeddings: Sequence[Tensor], contrast: Callable[..., tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor | float]:
+    """Return loss and accuracy of a chunk from its embeddings, scalars; their gradients are those of the whole batch.
+
+    A chunk that the first pass has seen must have been embedded with the random state that its `cached` restored.
+    """
+    if chunk.cached is not None:
+        return chunk.cached.surrogate(embeddings), chunk.cached.accuracy
+    loss, accuracy = contrast(*embeddings)
+    return loss, accuracy.double()
 
 
 def cached_gradients(

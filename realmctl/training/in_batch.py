@@ -30,9 +30,9 @@ from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather, gather_rows
 from realmctl.training.evaluation.on_cloze import train_on_cloze
-from realmctl.training.gradient_cache import CachedGradient, cached_gradients
+from realmctl.training.gradient_cache import CachedGradient, contrasted, prepared
 from realmctl.training.objective import Objective, Sums
-from realmctl.training.settings.retriever import ContrastSettings, RetrieverSettings
+from realmctl.training.settings.retriever import ContrastSettings, RetrieverTrainingSettings
 from realmctl.training.starts.retriever import starting_retriever
 
 
@@ -124,11 +124,9 @@ class InBatchContrast(Objective[PairChunk]):
         parts, name_C = batched(own, self.settings.micro_batch), self._names(own)
         chunks = [self._chunk(part, name_C, part is parts[-1]) for part in parts]
         start_BC = self._start_scores(chunks) if self.start else None
-        if len(chunks) == 1:
-            return [replace(chunks[0], start_BC=start_BC)]
+        chunks = [replace(chunk, start_BC=start_BC) for chunk in chunks]
         contrast = partial(self._contrast, own, name_C, start_BC)
-        cached = cached_gradients(chunks, partial(self._embed, self.retriever), contrast, self._device)
-        return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]
+        return prepared(chunks, partial(self._embed, self.retriever), contrast, self._device)
 
     @staticmethod
     def _names(own: Sequence[Example]) -> Tensor:
@@ -161,11 +159,8 @@ class InBatchContrast(Objective[PairChunk]):
         if part.cached is not None:
             part.cached.restore_random_state(self._device)
         embeddings = self._embed(self.retriever, part)
-        if part.cached is None:
-            loss, right = self._contrast(part.examples, part.name_C, part.start_BC, *embeddings)
-            accuracy: float | Tensor = right.double()
-        else:
-            loss, accuracy = part.cached.surrogate(embeddings), part.cached.accuracy
+        contrast = partial(self._contrast, part.examples, part.name_C, part.start_BC)
+        loss, accuracy = contrasted(part, embeddings, contrast)
         count = len(part.examples)
         sums: dict[str, tuple[float | Tensor, float]] = {"accuracy": (accuracy * count, float(count))}
         for name in part.examples[0].marks:
@@ -212,7 +207,7 @@ class InBatchContrast(Objective[PairChunk]):
         return loss, accuracy
 
 
-S = TypeVar("S", bound=RetrieverSettings)
+S = TypeVar("S", bound=RetrieverTrainingSettings)
 
 
 def train_retriever(

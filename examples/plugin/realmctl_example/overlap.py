@@ -14,7 +14,7 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, Writer, require_descent
 from realmctl.corpus.corpus import TokenIds
 from realmctl.index.protocol import by_score
-from realmctl.models.learned_scale import LearnedScale
+from realmctl.retrieval.search.bm25 import LearnedScale
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 

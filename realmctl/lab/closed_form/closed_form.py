@@ -30,7 +30,7 @@ from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.trial import Trial
 from realmctl.training.settings.encoder import MlmSettings, WarmEncoderSettings
-from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.starts.fitted import FittedHead, FittedProjection
 
 PCA_BLOCKS = 16_384
@@ -52,7 +52,7 @@ class Pca(FittedProjection):
 
     @torch.no_grad()
     def fit(
-        self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings, out: Writer
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverTrainingSettings, out: Writer
     ) -> None:
         where = pick_device(settings.device)
         retriever.to(where).eval()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from realmctl.deviations import SpiderDeviation, explained
 from realmctl.pipeline import help_texts, setting
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE
-from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.settings.start import GroupBy
 
 
-class SpiderSettings(RetrieverSettings):
+class SpiderSettings(RetrieverTrainingSettings):
     """Recurring span retrieval."""
 
     group_by: GroupBy = setting(help_texts.GROUP_BY, default="document")

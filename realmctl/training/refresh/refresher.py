@@ -6,6 +6,7 @@ shares the folder.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import stat
@@ -17,7 +18,6 @@ from typing import Literal, Unpack
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import AccessError, NotFiniteError, RealmctlError, ResourceError
-from realmctl.execution.parent import die_with_parent
 from realmctl.execution.shards import LOCAL
 from realmctl.log import say
 from realmctl.training.refresh.child import TRAINER
@@ -215,3 +215,20 @@ def _exit_at_end_of_input() -> None:
     while sys.stdin.buffer.read(1):
         pass
     os._exit(0)
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends. Exit at once if it has ended already.
+
+    Only Linux has this signal. Elsewhere the function only checks that the parent is still there.
+
+    Args:
+        parent: Process id of the parent, from the parent itself: it may be gone before this function is called.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # the parent ended before the kernel was asked
+        os._exit(0)

@@ -33,7 +33,7 @@ NEW_RETRIEVER = {
 """What a new retriever has where nothing else is asked for."""
 
 
-class RetrieverSettings(ContrastSettings, WarmStartSettings):
+class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
     """A retriever, new or given, trained by contrast within a batch of blocks."""
 
     steps: int = setting("Training steps. 0 saves the initial weights.", default=100_000, at_least=0)
@@ -121,7 +121,7 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
             )
 
 
-class IctSettings(RetrieverSettings):
+class IctSettings(RetrieverTrainingSettings):
     """The inverse cloze task."""
 
     batch_size: int = setting(

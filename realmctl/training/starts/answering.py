@@ -49,10 +49,10 @@ def starting_span_reader(settings: FinetuneSettings) -> SpanReader:
     """Return the reader: that of a qa-model, which has its span head already, or a new head on an encoder."""
     if settings.start and settings.start.kind == "span-reader":
         return SpanReader.load(settings.start.path)
-    return SpanReader.from_bert(starting_masked_lm(settings).base_model)
+    return SpanReader.from_bert(answering_masked_lm(settings).base_model)
 
 
-def starting_masked_lm(settings: FinetuneSettings, head: Head = "any") -> PreTrainedModel:
+def answering_masked_lm(settings: FinetuneSettings, head: Head = "any") -> PreTrainedModel:
     """Return the encoder that the reader starts from. `head`: what is asked of its masked-language-model head."""
     start = starting_bert(settings.start, settings.bert, settings.blocks, settings.seed, head=head)
     seed_everything(settings.seed)

@@ -12,7 +12,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.training.names import HEADS, PROJECTIONS
 from realmctl.training.settings.encoder import MlmSettings, WarmEncoderSettings
-from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverTrainingSettings
 
 
 class FittedHead(ABC):
@@ -38,7 +38,7 @@ class FittedProjection(ABC):
 
     @abstractmethod
     def fit(
-        self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings, out: Writer
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverTrainingSettings, out: Writer
     ) -> None:
         """Set the projection, and leave the retriever in evaluation mode, on the device of the settings.
 

@@ -10,7 +10,7 @@ from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.names import RANDOM
-from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.starts.encoder import starting_bert
 from realmctl.training.starts.fitted import fitted_projection
 
@@ -25,7 +25,7 @@ def whole_retriever(artifact: Artifact) -> Retriever:
     return retriever
 
 
-def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retriever, Corpus, Collator]:
+def starting_retriever(settings: RetrieverTrainingSettings, out: Writer) -> tuple[Retriever, Corpus, Collator]:
     """Return the retriever that training starts from, with the blocks that it is trained on and their collator.
 
     out: The folder of the run, which keeps what a start in closed form has computed.

@@ -14,7 +14,6 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.models.bert.dropout import set_dropout
 from realmctl.models.bert.files import load_masked_lm, read_config, save_masked_lm
 from realmctl.models.condenser import Condenser
 from realmctl.models.encoder import hidden_states, layer_states, states_at
@@ -22,7 +21,7 @@ from realmctl.models.families.known import family, family_of, mlm_logits, positi
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.reader import Reader
-from realmctl.models.retriever import Retriever, Tower
+from realmctl.models.retriever import Retriever, Tower, set_dropout
 from realmctl.models.towers.layout import InputLayout
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures import families

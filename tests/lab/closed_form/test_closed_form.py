@@ -22,7 +22,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.pipeline import planning
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
@@ -78,7 +78,7 @@ def test_both_towers_get_it(chain, tmp_path):
     assert torch.equal(retriever.query_tower.projection.weight, retriever.block_tower.projection.weight)
     corpus, collator = Corpus(chain.blocks), Collator.of(Tokenizer.load(chain.blocks.path))
     before = retriever.query_tower.projection.weight.clone()
-    settings = RetrieverSettings(blocks=chain.blocks, encoder=None, device="cpu")
+    settings = RetrieverTrainingSettings(blocks=chain.blocks, encoder=None, device="cpu")
     Pca().fit(retriever, corpus, collator, settings, writer(tmp_path))
     assert torch.equal(retriever.query_tower.projection.weight, before)
 

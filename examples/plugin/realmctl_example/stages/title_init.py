@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
 from realmctl.training.settings.base import TrainingStage
-from realmctl.training.settings.retriever import RetrieverSettings
+from realmctl.training.settings.retriever import RetrieverTrainingSettings
 
 
-class TitleInit(RetrieverSettings, TrainingStage):
+class TitleInit(RetrieverTrainingSettings, TrainingStage):
     """Train a retriever to find the first block of a document by its title."""
 
     makes = "retriever"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from realmctl.models.learned_scale import LearnedScale
 from realmctl.models.optimizer import BertAdamW, decay_groups
 from realmctl.models.span_head import retrieval_loss
+from realmctl.retrieval.search.bm25 import LearnedScale
 
 
 @pytest.mark.parametrize("start", [0.2, 1.0, 3.0])

@@ -15,7 +15,7 @@ from tests.fixtures.waiting import wait_until
 
 CHILD = """
 import os, sys, time
-from realmctl.execution.parent import die_with_parent
+from realmctl.training.refresh.refresher import die_with_parent
 die_with_parent(int(sys.argv[1]))
 print(os.getpid(), flush=True)
 time.sleep(60)

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert.dropout import set_dropout
 from realmctl.models.inputs import Collator
-from realmctl.models.retriever import Retriever
+from realmctl.models.retriever import Retriever, set_dropout
 from realmctl.tokens.frame import Frame
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from realmctl.models.bert import dense_layers
+from realmctl.models.bert import layers
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch does not offer oneDNN's products"
@@ -19,10 +19,10 @@ SIZES = [(1,), (63,), (64,), (65,), (512,), (700,), (1100,), (3, 5), (2, 100), (
 def pieces(monkeypatch: pytest.MonkeyPatch) -> list[slice]:
     """The way of such processors, wherever the tests run; the pieces taken."""
     taken: list[slice] = []
-    library_for = dense_layers._library_for
-    monkeypatch.setattr(dense_layers, "onednn_is_faster", lambda: True)
-    monkeypatch.setattr(dense_layers, "_NARROW", 1)
-    monkeypatch.setattr(dense_layers, "_library_for", lambda piece: taken.append(piece) or library_for(piece))
+    library_for = layers._library_for
+    monkeypatch.setattr(layers, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(layers, "_NARROW", 1)
+    monkeypatch.setattr(layers, "_library_for", lambda piece: taken.append(piece) or library_for(piece))
     return taken
 
 
@@ -32,7 +32,7 @@ def test_equals_the_layer_in_double_precision(pieces: list[slice], size: tuple[i
     torch.manual_seed(0)
     layer = nn.Linear(24, 40, bias=bias)
     state, weights = torch.randn(*size, 24, requires_grad=True), torch.randn(*size, 40)
-    found = gradients(layer, state, dense_layers.linear(layer, state), weights)
+    found = gradients(layer, state, layers.linear(layer, state), weights)
     exact = nn.Linear(24, 40, bias=bias).double()
     exact.load_state_dict(layer.state_dict())
     wide = state.detach().double().requires_grad_()
@@ -49,10 +49,10 @@ def gradients(layer: nn.Linear, state: Tensor, output: Tensor, weights: Tensor) 
 def test_few_sizes_whatever_the_batch() -> None:
     """oneDNN keeps code for every size that it meets."""
     for tokens in range(3000):
-        pieces = dense_layers._pieces(tokens)
+        pieces = layers._pieces(tokens)
         assert [token for piece in pieces for token in range(piece.start, piece.stop)] == [*range(tokens)]
-    sizes = {piece.stop - piece.start for tokens in range(3000) for piece in dense_layers._pieces(tokens)}
-    of_onednn = {size for size in sizes if dense_layers._library_for(slice(0, size)) is dense_layers._onednn}
+    sizes = {piece.stop - piece.start for tokens in range(3000) for piece in layers._pieces(tokens)}
+    of_onednn = {size for size in sizes if layers._library_for(slice(0, size)) is layers._onednn}
     assert of_onednn == {*range(64, 513, 64)}
 
 
@@ -60,14 +60,14 @@ def test_float32_products_do_not_round_to_bfloat16(pieces: list[slice]) -> None:
     layer = nn.Linear(1, 1, bias=False)
     nn.init.constant_(layer.weight, 1 + 2**-12)
     state = torch.full((64, 1), 1 + 2**-11)
-    assert torch.equal(dense_layers.linear(layer, state), F.linear(state, layer.weight))
+    assert torch.equal(layers.linear(layer, state), F.linear(state, layer.weight))
     assert pieces
 
 
 def test_frozen_weights_get_no_gradient(pieces: list[slice]) -> None:
     layer = nn.Linear(8, 8).requires_grad_(False)
     state = torch.randn(64, 8, requires_grad=True)
-    dense_layers.linear(layer, state).sum().backward()
+    layers.linear(layer, state).sum().backward()
     assert layer.weight.grad is None and state.grad is not None
     assert len(pieces) == 2, "one product forward, one for the state's gradient, none for the weight's"
 
@@ -76,9 +76,9 @@ def test_frozen_weights_get_no_gradient(pieces: list[slice]) -> None:
 def test_narrow_layers_go_the_usual_way(
     pieces: list[slice], monkeypatch: pytest.MonkeyPatch, inputs: int, outputs: int
 ) -> None:
-    monkeypatch.setattr(dense_layers, "_NARROW", 256)
+    monkeypatch.setattr(layers, "_NARROW", 256)
     layer, state = nn.Linear(inputs, outputs), torch.randn(64, inputs)
-    dense_layers.linear(layer, state)
+    layers.linear(layer, state)
     assert bool(pieces) == (min(inputs, outputs) >= 256)
 
 
@@ -88,7 +88,7 @@ def test_other_number_formats_go_the_usual_way(pieces: list[slice], kind: str) -
     if kind == "double":
         layer, state = layer.double(), state.double()
     with torch.autocast("cpu", torch.bfloat16, enabled=kind == "bf16 autocast"):
-        output = dense_layers.linear(layer, state)
+        output = layers.linear(layer, state)
         assert torch.equal(output, layer(state))
     assert output.dtype == (torch.bfloat16 if kind == "bf16 autocast" else torch.float64)
     assert not pieces
@@ -104,6 +104,6 @@ def test_other_number_formats_go_the_usual_way(pieces: list[slice], kind: str) -
     ],
 )
 def test_which_processors(monkeypatch: pytest.MonkeyPatch, maker: str, capability: str, faster: bool) -> None:
-    monkeypatch.setattr(dense_layers, "processor", lambda: frozenset([maker]))
+    monkeypatch.setattr(layers, "processor", lambda: frozenset([maker]))
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    assert dense_layers.onednn_is_faster() is faster
+    assert layers.onednn_is_faster() is faster
