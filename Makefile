@@ -19,7 +19,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-pages test-slow test-cuda faults mutations docs parity lowest check constraints release format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-pages test-slow test-cuda frozen faults mutations docs parity lowest check constraints release format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -95,6 +95,9 @@ $(PARITY)/.ready: tests/parity/constraints.txt
 	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt torch==$(TORCH)
 	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt transformers==4.57.6
 	@touch $@
+
+frozen: $(READY) ## hashes, golden losses, answers and names compared with tests/frozen/golden.json, which `python -m tests.frozen --write` makes anew
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.frozen
 
 parity: $(READY) $(PARITY)/.ready ## every number of every REALM class against transformers 4.57.6; writes tests/parity/golden anew
 	$(PARITY)/bin/python tests/parity/reference.py golden tests/parity/golden

@@ -110,7 +110,7 @@ def ict_steps(blocks: Any, encoder: Any, exported: Path) -> Iterator[dict[str, A
     corpus = Corpus(blocks)
     for pairs in PAIRS:
         found = IctInit(blocks=blocks, encoder=encoder, steps=40, batch_size=pairs, precision="bf16").trial()
-        yield ({"what": "ict-init", "side": "realmctl", "pairs": pairs, "seconds": found["seconds_per_step"]})
+        yield ({"what": "ict-init", "side": "realmctl", "pairs": pairs, "seconds": found.each})
         model = SentenceTransformer(str(exported), device="cuda").train()
         loss_of, optimizer = (
             MultipleNegativesRankingLoss(model, scale=1.0),

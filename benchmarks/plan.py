@@ -1,4 +1,4 @@
-"""Compare the forecast of `realmctl plan --calibrate` with the run that follows, stage by stage, and the simulated index ages with those of the run.
+"""Compare what `realmctl plan` says with the run that follows, stage by stage, and the simulated index ages with those of the run.
 
     python benchmarks/plan.py DUMP ENCODER [--refresh background]
 
@@ -31,7 +31,7 @@ def main() -> None:
     variables += ["--var", f"refresh={options.refresh}"]
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        (plan,) = call("plan", HERE / "plan.yaml", *variables, "--calibrate", cwd=folder)["plans"]
+        plan = call("plan", HERE / "plan.yaml", *variables, cwd=folder)
         print(f"measuring took {time.monotonic() - start:.0f} s")
         made = call("run", HERE / "plan.yaml", *variables, "--workspace", Path(folder) / "run", cwd=folder)["made"]
         print(f"{'output':12}{'forecast':>12}{'taken':>12}{'ratio':>8}")
@@ -42,7 +42,7 @@ def main() -> None:
         print(f"{'together':12}{plan['seconds']:10.1f} s{total:10.1f} s{plan['seconds'] / total:8.2f}")
         lines = (Path(made["model"]["path"]) / "metrics.jsonl").read_text().splitlines()
         ages = [line["index_age_steps"] for line in map(json.loads, lines) if "index_age_steps" in line]
-        simulated, measured = plan["index_age"]["mean"], statistics.mean(ages)
+        simulated, measured = plan["index"]["ages"]["mean"], statistics.mean(ages)
         print(
             f"mean age of the index: simulated {simulated:.1f} steps, measured {measured:.1f}, ratio {simulated / measured:.2f}"
         )

@@ -54,7 +54,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Corpora": {
         "inputs.streams.MAX_THREADS": ("", "threads that decompress a bzip2 file"),
         "inputs.dataset_folders.MAX_STATE_BYTES": ("bytes", "state.json of a dataset folder"),
-        "forecast.samples.MOST_FILES": ("", "files of a corpus that `plan --calibrate` samples"),
+        "corpus.sample.MOST_FILES": ("", "files of a corpus that `plan` samples"),
         "inputs.streams.MAX_STEP_BYTES": ("bytes", "what one step decompresses"),
         "inputs.streams.ZSTD_MAX_WINDOW": ("bytes", "the window of a zstd stream"),
         "inputs.streams.MAX_LINE_BYTES": ("bytes", "a line"),

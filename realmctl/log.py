@@ -222,6 +222,41 @@ class _OneBar:
 _one_bar = ContextVar[_OneBar | None]("one_bar", default=None)
 
 
+class Observer(Protocol):
+    """Sees the progress of all that is done, whether it is shown or not."""
+
+    def begin(self, total: int | None, unit: str) -> Progress:
+        """Return what is told the progress of a piece of work. For the arguments see `progress`."""
+
+
+_observer = ContextVar[Observer | None]("observer", default=None)
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Let an observer see the progress of what is done within. It may raise an exception to end it."""
+    before = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(before)
+
+
+class _Observed:
+    """Progress that is shown, and told to an observer."""
+
+    def __init__(self, shown: Progress, seen: Progress) -> None:
+        self.shown, self.seen = shown, seen
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        self.shown.advance(n, note)
+        self.seen.advance(n, note)
+
+    def skip(self, n: int) -> None:
+        self.shown.skip(n)
+        self.seen.skip(n)
+
+
 @contextmanager
 def progress(total: int | None, what: str, unit: str) -> Iterator[Progress]:
     """Show progress: a live bar on a terminal, a line every 30 seconds elsewhere, and nothing with `--quiet`.
@@ -231,6 +266,13 @@ def progress(total: int | None, what: str, unit: str) -> Iterator[Progress]:
         what: What is being done, such as `embedding`.
         unit: What is counted, such as `blocks`.
     """
+    observer = _observer.get()
+    with _shown(total, what, unit) as shown:
+        yield shown if observer is None else _Observed(shown, observer.begin(total, unit))
+
+
+@contextmanager
+def _shown(total: int | None, what: str, unit: str) -> Iterator[Progress]:
     if not _quiet and (whole := _one_bar.get()):
         yield whole.part(total, what, unit)
     elif _quiet or _untold.get():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from realmctl.artifacts import Artifact, Writer
 from realmctl.index.settings import IndexSettings
 from realmctl.pipeline import Stage, check_device, reads, runtime
+from realmctl.pipeline.trial import Trial
 
 
 class BuildIndex(IndexSettings, Stage):
@@ -18,6 +19,7 @@ class BuildIndex(IndexSettings, Stage):
 
     makes = "index"
     headline = ("recall", "rows", "ef")
+    grows_with = "embeddings"
 
     embeddings: Artifact = reads("embeddings", help="Embeddings to build the index over.")
     device: str = runtime(
@@ -42,6 +44,14 @@ class BuildIndex(IndexSettings, Stage):
         rows, width = open_vectors(self.embeddings.file("embeddings.npy")).shape
         beside = chosen_type(self).size(self, rows, width)
         return {"disk_bytes": float(beside), "memory_bytes": float(beside + 4 * rows * width)}
+
+    def trial(self) -> Trial:
+        from realmctl.index.build import try_to_build
+        from realmctl.index.vectors import open_vectors
+        from realmctl.models.precision import pick_device
+
+        vectors = open_vectors(self.embeddings.file("embeddings.npy"))
+        return try_to_build(vectors, self, str(pick_device(self.device)))
 
     def run(self, out: Writer) -> Mapping[str, float]:
         from realmctl.index.build import build

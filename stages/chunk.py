@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from realmctl.artifacts import Origin, Writer
 from realmctl.artifacts.hashing import digest_source
@@ -14,6 +15,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.pipeline import Stage, help_texts, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
+from realmctl.pipeline.trial import NotTried, Trial
 from realmctl.tokens.names import TOKENIZER_FILES, UNREAD_VOCABULARIES
 from realmctl.tokens.recipes import trained_kind
 
@@ -81,12 +83,18 @@ class Chunk(ChunkSettings, Stage):
 
         return preview(self.corpus, self)
 
-    def trial(self) -> dict[str, float]:
-        from realmctl.corpus.chunking import seconds_to_chunk
+    def trial(self) -> Trial:
+        from realmctl.corpus.chunking import try_to_chunk
 
-        if self.executor != LOCAL:  # what its workers take is not known here
-            return {}
-        return {"seconds": seconds_to_chunk(self.corpus, self.tokenizer, self, self.workers)}
+        if self.executor != LOCAL:
+            raise NotTried(help_texts.WORKERS_ARE_UNKNOWN)
+        return try_to_chunk(self.corpus, self.tokenizer, self, self.workers)
+
+    def shrunk(self, folder: Path) -> tuple[Self, float]:
+        from realmctl.corpus.sample import sample_of
+
+        found = sample_of(self.corpus, folder)
+        return dataclasses.replace(self, corpus=found.files, executor=LOCAL), found.times
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.chunking import chunk_corpus

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from itertools import chain
+from pathlib import Path
+from typing import Self
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import LOCAL
 from realmctl.log import say
-from realmctl.pipeline import Stage, reads
+from realmctl.pipeline import Stage, help_texts, reads
+from realmctl.pipeline.trial import NotTried, Trial
 from realmctl.retrieval.embedding.settings import EmbedSettings
 
 
@@ -26,6 +30,7 @@ class Embed(EmbedSettings, Stage):
     makes = "embeddings"
     headline = ("rows", "dimension", "truncated_blocks", "taken_over", "embedded")
     resumable = True
+    grows_with = "blocks"
 
     former_blocks: Artifact | None = reads(
         "blocks",
@@ -103,12 +108,15 @@ class Embed(EmbedSettings, Stage):
         width, size = read_settings(self.retriever.path).projection, 2 if self.dtype == "float16" else 4
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
-    def trial(self) -> dict[str, float]:
-        from realmctl.retrieval.embedding.embedding import seconds_to_embed
+    def trial(self) -> Trial:
+        from realmctl.retrieval.embedding.embedding import try_to_embed
 
-        if self.executor != LOCAL:  # what its workers take is not known here
-            return {}
-        return {"seconds": seconds_to_embed(self.blocks, self.retriever, self, self._former_with_blocks())}
+        if self.executor != LOCAL:
+            raise NotTried(help_texts.WORKERS_ARE_UNKNOWN)
+        return try_to_embed(self.blocks, self.retriever, self, self._former_with_blocks())
+
+    def shrunk(self, folder: Path) -> tuple[Self, float]:
+        return dataclasses.replace(self, executor=LOCAL, workers=0), 1.0
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.embedding.embedding import embed_artifact

@@ -14,6 +14,7 @@ from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.log import warn
 from realmctl.pipeline import Stage, help_texts, reads, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
+from realmctl.pipeline.trial import NotTried, Trial
 
 
 class Revise(Stage):
@@ -54,6 +55,9 @@ class Revise(Stage):
 
     def _chunk_settings(self) -> ChunkSettings:
         return ChunkSettings.of({**self.blocks.settings, "language": language_of(self.blocks)})
+
+    def trial(self) -> Trial:
+        raise NotTried("how many documents changed is known when all of them are read")
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.revising import revise_blocks

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.artifacts.hashing import digest_source
@@ -14,6 +14,7 @@ from realmctl.execution.shards import LOCAL, executor_names
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime
 from realmctl.pipeline.fields import MOST_WORKERS
 from realmctl.pipeline.sources import localise
+from realmctl.pipeline.trial import NotTried, Trial
 from realmctl.spans.settings import TagSettings, find_spacy_model
 
 
@@ -25,6 +26,7 @@ class Tag(TagSettings, Stage):
 
     makes = "spans"
     headline = ("spans_per_block", "spans", "tagger")
+    grows_with = "blocks"
     version = 5  # 2: degrees such as 18°S are not names; 3: auto decides by document. 4: mentions in scripts without blanks. 5: Georgian
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
@@ -33,6 +35,14 @@ class Tag(TagSettings, Stage):
     )
     executor: str = runtime(help_texts.EXECUTOR, default=LOCAL, choices=executor_names)
     device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto", check=check_device)
+
+    def trial(self) -> Trial:
+        if self.executor != LOCAL:
+            raise NotTried(help_texts.WORKERS_ARE_UNKNOWN)
+        return super().trial()
+
+    def shrunk(self, folder: Path) -> tuple[Self, float]:
+        return dataclasses.replace(self, executor=LOCAL), 1.0
 
     def origin(self) -> Origin:
         """Return the origin. A tagging model is identified by its content instead of its name."""

@@ -114,5 +114,13 @@ def _parse_and_run(arguments: list[str]) -> object:
         message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:
             raise
-        where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")
-        raise ConfigError(f"{message()} See `{where} --help`.") from None
+        context = getattr(error, "ctx", None)
+        instead = _instead_of(getattr(error, "option_name", ""), getattr(context, "command", None))
+        where = getattr(context, "command_path", "realmctl")
+        raise ConfigError(f"{message()} {instead}See `{where} --help`.") from None
+
+
+def _instead_of(option: str, command: object) -> str:
+    """What to do instead of an option that was removed: the function of a command lists such options in `removed`."""
+    removed = getattr(getattr(command, "callback", None), "removed", {})
+    return f"{removed[option]} " if option in removed else ""

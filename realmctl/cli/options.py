@@ -73,7 +73,7 @@ DryRun = Annotated[
     bool,
     _output(
         "--dry-run",
-        help="Print the plan and make nothing. A training stage takes a few steps in a temporary folder, to estimate time and memory; chunk and embed try a part of their work.",
+        help="Print the plan and make nothing. A part of the work is done in a temporary folder, to estimate time and memory.",
     ),
 ]
 Out = Annotated[Path | None, _output("--out", "-o", parser=path, help=OUT_HELP)]

@@ -28,6 +28,7 @@ from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_unit
 from realmctl.errors import InputError
 from realmctl.execution.shards import LOCAL, map_units, worker_count
 from realmctl.log import progress, say, warn
+from realmctl.pipeline.trial import Trial
 from realmctl.tokens import training
 from realmctl.tokens.recipes import TokenizerRecipe, trained_kind
 from realmctl.tokens.tokenizer import Tokenizer
@@ -156,8 +157,8 @@ def in_its_language(corpus: Sequence[Path], settings: ChunkSettings) -> ChunkSet
     return ChunkSettings.of({**vars(settings), "language": stated if stated in language_codes() else "en"})
 
 
-def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings, workers: int = 0) -> float:
-    """Estimate how long `chunk_corpus` takes on this machine, in seconds, from the first documents.
+def try_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings, workers: int = 0) -> Trial:
+    """Tell how long `chunk_corpus` takes on this machine, from the first documents.
 
     They are read, cleaned and cut in this process. Their share of the corpus follows from its size and compression. Cleaning and cutting
     count as divided among the workers, and reading does not. What a tokenizer takes is extrapolated from half of them and all.
@@ -196,7 +197,8 @@ def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSett
         if isinstance(found, Document):
             for _ in packer.blocks(found):
                 pass
-    return learning + read + times * (time.monotonic() - start) / together
+    cutting = times * (time.monotonic() - start) / together
+    return Trial(learning, (read + cutting) / max(1.0, times * chars), times * chars, "characters")
 
 
 def recipe_of(tokenizer: str, settings: ChunkSettings) -> TokenizerRecipe:

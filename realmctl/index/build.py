@@ -7,14 +7,47 @@ it can be searched.
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
+import numpy as np
+
+from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import InputError, QualityError
 from realmctl.index.index_type import DESCRIPTION_FILE, chosen_type, open_index, read_description
+from realmctl.index.protocol import Vectors
 from realmctl.index.recall import RecallSample
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, check_finite, open_vectors
 from realmctl.log import say
+from realmctl.pipeline.trial import NotTried, Trial
+
+TRIAL_ROWS = 10_000
+"""A trial builds an index of so many rows, or of all where there are fewer."""
+
+
+def try_to_build(vectors: Vectors, settings: IndexSettings, device: str = "cpu") -> Trial:
+    """Tell how long `build` takes, from an index of rows that are evenly spaced.
+
+    The time counts as growing with the rows. That of a graph grows a little faster.
+
+    Raises:
+        NotTried: The index needs more rows than the sample has.
+    """
+    count = len(vectors)
+    rows = np.linspace(0, count - 1, min(count, TRIAL_ROWS)).astype(np.int64)
+    begin = time.monotonic()
+    with temporary_folder() as folder:
+        np.save(folder / VECTORS_FILE, vectors[rows])
+        start = time.monotonic()
+        try:
+            build(folder, settings, device)
+        except (InputError, QualityError) as error:
+            if len(rows) == count:
+                raise
+            raise NotTried(f"an index of {len(rows):,} rows cannot be built: {error}") from None
+        seconds = time.monotonic() - start
+        return Trial(start - begin, seconds / max(1, len(rows)), count, "vectors")
 
 
 def build(folder: Path, settings: IndexSettings, device: str = "cpu", former: Path | None = None) -> dict[str, float]:

@@ -62,3 +62,4 @@ QUERY_WORDPIECES = (
     "Longest query of cloze recall: of a longer sentence a random run of so many wordpieces is taken. Questions are shorter than sentences, and BM25 is judged by "
     "short queries alone. 0: whole sentences."
 )
+WORKERS_ARE_UNKNOWN = "what the workers of its --executor take is not known here"

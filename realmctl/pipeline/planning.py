@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from realmctl.artifacts.catalogue_text import size_text
 from realmctl.errors import InputError, MismatchError
 from realmctl.log import duration_text
 from realmctl.pipeline.stage import Stage
+from realmctl.pipeline.trial import NotTried
 
 
 def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
     Args:
         stage: The stage.
         out: Folder of the series.
-        measure: Take the first steps of a training stage in a temporary folder, to estimate time and memory.
+        measure: Do a part of the work in a temporary folder, to estimate time and memory.
     """
     out = series.series_folder(out, stage.makes)
     with stage.localised() as local:
@@ -29,7 +31,8 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
         unfinished = None if made else local.unfinished(out, origin)
         estimate = {**local.estimate(), **_seconds_of_equal_settings(out, origin)}
         if measure and not made:
-            estimate |= local.trial()
+            with suppress(NotTried):
+                estimate |= local.trial().estimate()
         found = local.preview() if measure else {}
     return {
         "stage": stage.command(),

@@ -17,11 +17,10 @@ A setting is a flag only in the stage that first decides it. Later stages read i
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from realmctl.artifacts import (
     Artifact,
@@ -43,6 +42,8 @@ from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.settings import Settings
 from realmctl.pipeline.sources import HUB_FILES, digest_of, localise, provenance_of
 from realmctl.pipeline.together import Exchange, make_together
+from realmctl.pipeline.trial import Trial
+from realmctl.pipeline.trying import tried
 
 
 class Stage(Settings):
@@ -59,6 +60,10 @@ class Stage(Settings):
     """Names of the metrics that are printed at the end, the most important first. A name may end in `*`."""
     resumable: ClassVar[bool] = False
     """Whether an unfinished run can be continued."""
+    grows_with: ClassVar[str] = ""
+    """The field whose size decides how long the stage works: with twice the blocks, twice as long. Empty if its settings decide, as steps do."""
+    counted: ClassVar[str] = ""
+    """The unit of the progress that a trial measures; empty for any."""
     parallel: ClassVar[bool] = False
     """Whether torchrun may start the stage in several processes. The first process writes the artifact."""
 
@@ -100,13 +105,26 @@ class Stage(Settings):
         """Return what the sources hold, for `--dry-run`. A stage that reads files of several formats defines it."""
         return {}
 
-    def trial(self) -> dict[str, float]:
-        """Measure the first steps of the work for `--dry-run`, without writing an artifact. A stage that computes for long defines it.
+    def trial(self) -> Trial:
+        """Do a part of the work without writing an artifact, and return how long all of it takes.
+
+        The stage is run until its progress tells. One whose first part does not tell of the rest defines another way.
+
+        Raises:
+            NotTried: No trial can tell it.
+        """
+        return tried(self.run, self.origin(), self.counted)
+
+    def shrunk(self, folder: Path) -> tuple[Self, float] | None:
+        """Return the same stage with as little work as makes an artifact on which later stages can be tried.
+
+        Args:
+            folder: A new folder for the files that it reads instead of its sources.
 
         Returns:
-            `seconds` of the whole run, and what else was measured, with names like those of `estimate`.
+            The stage, and how many times as much the whole one reads from outside; None where nothing small can be made.
         """
-        return {}
+        return self, 1.0
 
     def run(self, out: Writer) -> Mapping[str, object]:
         """Write the files of the artifact to `out`. The returned numbers become the metrics of its manifest."""
@@ -171,7 +189,7 @@ class Stage(Settings):
         return {name: getattr(self, name) for name, its in roles(type(self)).items() if its.name == role}
 
     @contextmanager
-    def localised(self) -> Iterator[typing.Self]:
+    def localised(self) -> Iterator[Self]:
         """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
         with temporary_folder() as spool:
             changes = {

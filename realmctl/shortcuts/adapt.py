@@ -123,7 +123,7 @@ def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifac
         if (kept := read_sealed(path)) and all(kept.get(name) == value for name, value in key.items()):
             return float(kept["training"])
     inputs: dict[str, Any] = {name: made[name] for name in ("blocks", "retriever")}
-    seconds = own_stages()["embed"](**inputs).trial()["seconds"]
+    seconds = own_stages()["embed"](**inputs).trial().seconds
     blocks = made["blocks"].metrics["blocks"]
     seconds *= SLACK * (1 + 2 * min(MEASURED, blocks) / max(1, blocks))
     training: float = round(max(LEAST * minutes, minutes - (time.monotonic() - begin + seconds) / 60), 3)

@@ -30,12 +30,12 @@ from realmctl.log import Progress, progress, say
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups
 from realmctl.models.precision import autocast, pick_device, seed_everything
 from realmctl.models.weights import first_not_finite
+from realmctl.pipeline.trying import TrialWriter
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sound
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.loss_watch import LossWatch
 from realmctl.training.monitoring.tracking import check_tracker, tracker_of
-from realmctl.training.monitoring.trial import Trial
 from realmctl.training.objective import Objective, Observer, Part, StepSums, merged
 from realmctl.training.settings.base import TrainSettings
 
@@ -143,7 +143,7 @@ class _Run(Generic[Part]):
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
         self.curves = tracker_of(settings.track, what, out)
         self.watch = LossWatch(settings.steps, chance, settings.stop_on, what)
-        self.trial = out if isinstance(out, Trial) else None
+        self.trial = out if isinstance(out, TrialWriter) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
         self.spent = 0.0  # seconds in steps so far, also in processes before this one
@@ -158,8 +158,6 @@ class _Run(Generic[Part]):
                 bar.skip(step)
                 while not self._is_finished(step):
                     step += self._take(step, log, bar)
-                    if self.trial:
-                        self.trial.step_taken()
                     due = self._is_finished(step) or step % self.settings.checkpoint_every == 0
                     if data_parallel.anyone(stop.signal is not None):
                         stop.signal = stop.signal or signal.SIGTERM
@@ -185,7 +183,7 @@ class _Run(Generic[Part]):
         """Check that the disk has room for the checkpoints. A trial is told how much they need instead."""
         needed = self.checkpoints.largest_bytes()
         if self.trial:
-            self.trial.start(self.settings.steps, needed)
+            self.trial.checkpoint_bytes = needed
         elif processes.is_first():
             require_free_disk(self.checkpoints.folder, needed, f"the checkpoints of {self.what}")
 

@@ -10,7 +10,7 @@ from realmctl.execution import processes
 from realmctl.index.index_type import open_index
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.embedding.embedding import seconds_to_embed
+from realmctl.retrieval.embedding.embedding import try_to_embed
 from realmctl.retrieval.embedding.settings import EmbedSettings
 from realmctl.training.budget import within_minutes
 from realmctl.training.evaluation.on_cloze import ClozeQueries, train_on_cloze
@@ -64,7 +64,7 @@ def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Write
         if settings.refresh == "never" or settings.refresh_every == "auto" or elsewhere:
             return 0.0
         embed = EmbedSettings(device=settings.device, precision=settings.precision)
-        return seconds_to_embed(settings.blocks, settings.retriever, embed) / settings.period
+        return try_to_embed(settings.blocks, settings.retriever, embed).seconds / settings.period
 
     def measure() -> object:
         return asked.ranks(retriever) if asked else None

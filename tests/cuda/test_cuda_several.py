@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.forecast.rehearsal.commands import torchrun, words_of
 from realmctl.pipeline.discovery import own_stages
 from tests.fixtures.chain import metrics_of, pretrain
 from tests.fixtures.objectives import jobs_of, require_equal
 from tests.fixtures.together import PATIENCE_SECONDS, ROOT, make_alone
+from tests.processes.commands import torchrun, words_of
 
 LOCKSTEP = {"steps": 9, "refresh": "lockstep", "refresh_every": 2, "checkpoint_every": 3, "device": "cuda:0"}
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from realmctl.forecast.sizes import EncoderShape
 from realmctl.training import loop
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
@@ -77,7 +76,6 @@ def test_throughput_of_a_bert_base(tmp_path, measured):
         tmp_path / "blocks"
     )
     spans = Tag(blocks=blocks).make(tmp_path / "spans")
-    shape = EncoderShape(12, 768, 3072, WORDPIECES)
     encoder = MlmInit(blocks=blocks, spans=None, bert="scratch:base", steps=1, batch_size=2).make(tmp_path / "encoder")
     retriever = IctInit(blocks=blocks, encoder=encoder, steps=1, batch_size=2).make(tmp_path / "retriever")
     embed = Embed(blocks=blocks, retriever=retriever)
@@ -85,12 +83,12 @@ def test_throughput_of_a_bert_base(tmp_path, measured):
     parts = {"blocks": blocks, "retriever": retriever, "index": index, "encoder": encoder}
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "When was it?", "answer": ["1600"]}\n' * 64)
-    measured.append(embedding(embed, shape, tmp_path / "measured"))
+    measured.append(embedding(embed, tmp_path / "measured"))
     for stage in (
         MlmInit(blocks=blocks, spans=None, bert="scratch:base", steps=24, batch_size=64),
         IctInit(blocks=blocks, encoder=encoder, steps=24, batch_size=64),
         Pretrain(**parts, spans=spans, steps=24, batch_size=16, candidates=8, refresh="never"),
         Finetune(**parts, questions=questions, steps=24, batch_size=4, retriever_beam=100),
     ):
-        measured.append(training_step(stage, shape))
+        measured.append(training_step(stage))
     assert all(row.seconds > 0 and row.memory_bytes > 0 for row in measured)

@@ -12,6 +12,7 @@ from realmctl.errors import ConfigError
 from realmctl.pipeline import hints, roles
 from realmctl.pipeline.pipeline_file import read
 from realmctl.pipeline.presets import PRESETS, names_for, settings_of
+from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.values import typed
 from realmctl.training.settings.base import TrainingStage, TrainSettings
 from tests.fixtures.chain import finetune
@@ -106,7 +107,9 @@ def test_a_dry_run_shows_what_a_preset_stands_for(realmctl, chain):
 
 
 def test_what_is_given_wins_wherever_it_stands(realmctl, chain, monkeypatch):
-    monkeypatch.setattr(TrainingStage, "trial", lambda stage: {})  # the settings are shown, and nothing is measured
+    monkeypatch.setattr(
+        TrainingStage, "trial", lambda stage: Trial(0.0)
+    )  # the settings are shown, and nothing is measured
     inputs = [f"--{name}={getattr(chain, name).path}" for name in ("spans", "blocks", "retriever", "index", "encoder")]
     given = plan_of(realmctl, "pretrain", "--steps", 9, *inputs, "--preset", "realm", "--candidates", 3, "--warmup", 2)
     wanted = {**listed(settings_of("realm", "pretrain")), "steps": 9, "candidates": 3, "warmup": 2}

@@ -10,6 +10,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.corpus.settings import language_of
 from realmctl.errors import InputError
 from realmctl.models.retriever import Retriever
+from realmctl.pipeline.trial import Trial
 from realmctl.shortcuts import adapt
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
@@ -32,7 +33,7 @@ def corpus(tmp_path):
 
 
 def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 60.0})  # so training has a tenth of the minute
+    monkeypatch.setattr(Embed, "trial", lambda stage: Trial(60.0))  # so training has a tenth of the minute
     monkeypatch.setattr(budget, "_seconds", lambda *given: 0.95 * 6 / 5.5)  # five steps fit
     plain = ClozePassages.ranks
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
@@ -58,7 +59,7 @@ def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, c
     assert len(told) == 2 and "40 blocks of 40 documents, language de" in told[0] and "minutes of training" in told[1]
     assert found["made"]["retriever"].endswith("retriever/v2") and found["blocks"] == 40
     monkeypatch.setattr(ClozePassages, "ranks", plain)
-    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 1.0})  # a second run keeps the share of the first
+    monkeypatch.setattr(Embed, "trial", lambda stage: Trial(1.0))  # a second run keeps the share of the first
     code, out, err = realmctl(*words)
     assert code == 0 and "After 5 steps" in out and 'realmctl search "your words"' in out, err
     assert language_of(open_artifact(tmp_path / "w/blocks/v1")) == "de" and found["bm25_stemmer"] == "de"
@@ -87,10 +88,10 @@ def test_training_has_what_the_rest_of_the_minutes_leaves(chain: Chain, tmp_path
         "blocks": chain.blocks,
         "retriever": chain.retriever,
     }  # 40 blocks, embedded once, and twice by the last measurement
-    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 3.0})
+    monkeypatch.setattr(Embed, "trial", lambda stage: Trial(3.0))
     monkeypatch.setattr(adapt.time, "monotonic", lambda: 12.0)
     assert adapt.minutes_of_training(1.0, 0.0, made, tmp_path) == pytest.approx(1 - (12 + 1.1 * 9) / 60, abs=1e-3)
-    monkeypatch.setattr(Embed, "trial", lambda stage: {"seconds": 5.0})
+    monkeypatch.setattr(Embed, "trial", lambda stage: Trial(5.0))
     assert adapt.minutes_of_training(1.0, 0.0, made, tmp_path) > 0.6
     assert adapt.minutes_of_training(2.0, 0.0, made, tmp_path) == pytest.approx(2 - (12 + 1.1 * 15) / 60, abs=1e-3)
 

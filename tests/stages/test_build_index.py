@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ import pytest
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
+from realmctl.index import build as build_module
 from realmctl.index.exact import ExactIndex
 from realmctl.index.index_type import open_index
+from realmctl.index.settings import IndexSettings
 from realmctl.pipeline import Stage, setting
+from realmctl.pipeline.trial import NotTried
 from stages.build_index import BuildIndex
 from tests.fixtures.index import clustered
 
@@ -116,3 +120,32 @@ def test_settings_that_cannot_work_are_refused_before_anything_is_made(embedding
     with pytest.raises(ConfigError, match="--m 1"):
         BuildIndex(embeddings=embeddings, m=1).make(tmp_path / "index")
     assert not (tmp_path / "index").exists()
+
+
+def test_a_trial_builds_an_index_of_some_rows_and_counts_all(monkeypatch, tmp_path):
+    """A row takes a second by this clock."""
+    now = [0.0]
+    monkeypatch.setattr(build_module, "TRIAL_ROWS", 50)
+    monkeypatch.setattr(build_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    rows = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
+    plain = build_module.build
+
+    def slow(folder, settings, device):
+        now[0] += len(np.load(folder / "vectors.npy"))
+        return plain(folder, settings, device)
+
+    monkeypatch.setattr(build_module, "build", slow)
+    found = build_module.try_to_build(rows, IndexSettings(type="hnsw"))
+    assert (found.count, found.unit, found.seconds) == (200, "vectors", 200.0) and now[0] == 50
+
+
+def test_an_index_that_needs_more_rows_than_a_trial_has_is_not_tried(monkeypatch):
+    def refuses(folder, settings, device):
+        raise InputError("faiss needs 39 rows for each list")
+
+    monkeypatch.setattr(build_module, "TRIAL_ROWS", 50)
+    monkeypatch.setattr(build_module, "build", refuses)
+    with pytest.raises(NotTried, match="50 rows cannot be built: faiss needs 39"):
+        build_module.try_to_build(np.zeros((200, 8), np.float32), IndexSettings(type="hnsw"))
+    with pytest.raises(InputError):
+        build_module.try_to_build(np.zeros((40, 8), np.float32), IndexSettings(type="hnsw"))

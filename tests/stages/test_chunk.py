@@ -276,7 +276,7 @@ def test_a_dry_run_estimates_the_time_of_all_documents_from_the_first(tmp_path, 
     for number in range(40):
         (tmp_path / f"docs/{number}.txt").write_text("A river ran. " * 80)
     stage = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:300", workers=workers)
-    assert stage.trial()["seconds"] == pytest.approx(40 / workers, rel=0.01)
+    assert stage.trial().seconds == pytest.approx(40 / workers, rel=0.01)
     assert now[0] == 5, "a small share of the work"
     planned = planning.plan(stage, tmp_path / "blocks", measure=True)
     assert planned["estimate"]["seconds"] > 0 and not (tmp_path / "blocks").exists()

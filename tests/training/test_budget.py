@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.pipeline.trial import Trial
 from realmctl.training import budget
 from realmctl.training import pretrain as module
 from realmctl.training.budget import within_minutes
@@ -67,7 +68,7 @@ def test_the_steps_that_fit_leave_time_for_the_measurements(chain: Chain, tmp_pa
 
 def test_the_refreshes_of_pretraining_take_their_part_of_the_time(chain: Chain, tmp_path, monkeypatch):
     monkeypatch.setattr(budget, "_seconds", lambda *given: 1.0)
-    monkeypatch.setattr(module, "seconds_to_embed", lambda *given: 4.0)
+    monkeypatch.setattr(module, "try_to_embed", lambda *given: Trial(4.0))
     started = module.Retriever.load(chain.retriever.path)
 
     def steps(**settings: object) -> int:
@@ -97,7 +98,7 @@ def test_minutes_give_the_run_of_the_steps_that_fit(chain: Chain, tmp_path, monk
 def test_minutes_of_pretraining_leave_no_trace_of_the_timing(chain: Chain, tmp_path, monkeypatch):
     """Equal files: weights, index, and the metrics of the watch on candidates, which the timed steps would have filled."""
     monkeypatch.setattr(candidate_watch, "HUB_QUERIES", 8)
-    monkeypatch.setattr(module, "seconds_to_embed", lambda *given: 0.0)
+    monkeypatch.setattr(module, "try_to_embed", lambda *given: Trial(0.0))
     a_step_takes(monkeypatch, 5700 / 4.5)
     with monkeypatch.context() as patch:
         stop_at(patch, 3)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, require_package
 from realmctl.pipeline import Stage, setting, source
+from realmctl.pipeline.trial import NotTried, Trial
 
 
 class Collect(Stage):
@@ -30,6 +32,12 @@ class Collect(Stage):
             raise ConfigError(
                 f"{self.dataset} is on this machine. Name ir:NAME or hf:OWNER/NAME; a BEIR folder is used as it is."
             )
+
+    def trial(self) -> Trial:
+        raise NotTried("it may fetch the collection over the network")
+
+    def shrunk(self, folder: Path) -> None:
+        return None
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.extras.ir.collection import write_collection

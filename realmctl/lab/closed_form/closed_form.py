@@ -25,10 +25,10 @@ from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
+from realmctl.pipeline.trying import TrialWriter
 from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.monitoring.trial import Trial
 from realmctl.training.settings.encoder import MlmSettings, WarmEncoderSettings
 from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.starts.fitted import FittedHead, FittedProjection
@@ -70,7 +70,7 @@ class Pca(FittedProjection):
             return found
 
         starts = spread(range(0, len(rows), BATCH))
-        if isinstance(out, Trial):
+        if isinstance(out, TrialWriter):
             begin, measured = time.monotonic(), 0
             for start in starts[:MEASURED_BATCHES]:
                 pooled(rows[start : start + BATCH])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.lab.language_models.generation_settings import GenerationSettings
 from realmctl.pipeline import Stage
+
+SAMPLED_BLOCKS = 32
+"""Blocks of the queries on which later stages are tried."""
 
 
 class GenerateQueries(GenerationSettings, Stage):
@@ -32,10 +38,8 @@ class GenerateQueries(GenerationSettings, Stage):
         if self.round_trip is not None:
             DenseSearcher.check(round_trip_inputs(self))
 
-    def trial(self) -> dict[str, float]:
-        from realmctl.lab.language_models.generation import seconds_to_generate
-
-        return {"seconds": seconds_to_generate(self)}
+    def shrunk(self, folder: Path) -> tuple[Self, float]:
+        return dataclasses.replace(self, sample=min(self.sample, SAMPLED_BLOCKS)), 1.0
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.lab.language_models.generation import generate

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -71,7 +70,6 @@ END = re.compile(r"[?？؟]|\S[^\S\n]*\n")
 QUOTES = " \t\"'“”„«»*`"
 FEWEST_WORDPIECES = 16
 """Shorter blocks are mostly headings, of which nothing can be asked."""
-TRIAL_SECONDS = 5.0
 MAX_PROMPT_BYTES = 2**16
 
 
@@ -124,17 +122,6 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
         **{f"dropped_{name}": counts[name] for name in sorted(counts)},
         "log_prob": round(float(np.mean([query.log_prob for query in kept])), 6),
     }
-
-
-def seconds_to_generate(settings: GenerationSettings) -> float:
-    """Estimate how long `generate` takes, in seconds, from its first batches: at least five seconds of them."""
-    begin = time.monotonic()
-    work = _Work(settings)
-    batches, done, start = work.batches(), 0, time.monotonic()
-    while not done or (done < len(batches) and time.monotonic() - start < TRIAL_SECONDS):
-        work.write(batches[done])
-        done += 1
-    return (start - begin) + (time.monotonic() - start) * len(batches) / done
 
 
 class _Work:

@@ -28,6 +28,7 @@ from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.models.towers.layout import InputLayout
+from realmctl.pipeline.trial import Trial
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors, former_vectors
 from realmctl.retrieval.embedding.settings import Dtype, EmbedSettings
@@ -200,10 +201,10 @@ def embed_artifact(
         )
 
 
-def seconds_to_embed(
+def try_to_embed(
     blocks: Artifact, retriever: Artifact, settings: EmbedSettings, former: tuple[Artifact, Artifact] | None = None
-) -> float:
-    """Estimate how long `embed_artifact` takes in this process, in seconds, from a sample of the blocks.
+) -> Trial:
+    """Tell how long `embed_artifact` takes in this process, from a sample of the blocks.
 
     Samples that are twice as large as the one before are embedded, until one takes two seconds or has a range's size. The last one
     counts, by its share of the wordpieces.
@@ -215,7 +216,7 @@ def seconds_to_embed(
     )
     rows = [row for part in ranges(len(corpus)) for row in _missing(part, kept)]
     if not rows:
-        return time.monotonic() - begin
+        return Trial(time.monotonic() - begin)
     next(embedder.embed([rows[:1]], lambda blocks: None))  # the first batch is slower
     before, size = time.monotonic() - begin, 16
     while True:
@@ -224,7 +225,8 @@ def seconds_to_embed(
         next(embedder.embed([sample], lambda blocks: None))
         seconds = time.monotonic() - start
         if seconds >= TRIAL_SECONDS or size >= min(ROWS_PER_RANGE, len(rows)):
-            return before + seconds * float(corpus.lengths[rows].sum()) / max(1.0, float(corpus.lengths[sample].sum()))
+            of_all = seconds * float(corpus.lengths[rows].sum()) / max(1.0, float(corpus.lengths[sample].sum()))
+            return Trial(before, of_all / len(rows), len(rows), "blocks")
         size *= 2
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import Exchange, Precision, Settings, Stage, check_device, help_texts, runtime, setting
+from realmctl.pipeline.trial import STEPS
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 from realmctl.training.names import TRACKERS
@@ -102,22 +104,25 @@ class TrainSettings(Settings):
             return self.lr * (steps - 1) / max(1, warmup)
         return self.lr * max((warmup - 1) / max(1, warmup), 1 - warmup / steps)
 
+    def one_step(self) -> Self:
+        """Return the same settings with one step and little else."""
+        return dataclasses.replace(self, steps=1, then_lr=())
+
 
 class TrainingStage(TrainSettings, Stage, abstract=True):
-    """Base of the stages that train: they can be resumed, torchrun may start them, and `--dry-run` can try them."""
+    """Base of the stages that train: they can be resumed, and torchrun may start them. A trial counts steps."""
 
     resumable = True
     parallel = True
+    counted = STEPS
 
     def together(self) -> AbstractContextManager[Exchange]:
         from realmctl.training.data_parallel import together
 
         return together(self.device)
 
-    def trial(self) -> dict[str, float]:
-        from realmctl.training.monitoring.trial import trial_of
-
-        return trial_of(self.run, self.origin())
+    def shrunk(self, folder: Path) -> tuple[Self, float]:
+        return self.one_step(), 1.0
 
     def unfinished(self, out: Path, origin: Origin) -> Path | None:
         from realmctl.training.takeover import taken_over

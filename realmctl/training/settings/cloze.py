@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
@@ -83,6 +84,9 @@ class ClozeSettings(TrainSettings):
     @property
     def seconds(self) -> float | None:
         return None if self.minutes is None else 60 * self.minutes
+
+    def one_step(self) -> Self:
+        return dataclasses.replace(super().one_step(), minutes=None)
 
     @property
     def measured_every(self) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from realmctl.artifacts import Artifact
 from realmctl.deviations import FinetuneDeviation, explained
@@ -127,6 +128,11 @@ class FinetuneSettings(TrainSettings):
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=())
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+
+    def one_step(self) -> Self:
+        """Return the same settings with one step. Nothing is answered but its questions."""
+        alone = dataclasses.replace(self, dev=None, dev_every=type(self).dev_every, epochs=type(self).epochs)
+        return super(FinetuneSettings, alone).one_step()
 
     @property
     def start(self) -> Artifact | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from realmctl.artifacts import Artifact
 from realmctl.deviations import PretrainDeviation, explained
@@ -59,6 +60,10 @@ class RefreshSettings(TrainSettings):
         check=check_refresh_device,
     )
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
+
+    def without_refresh(self) -> Self:
+        """Return the same settings with an index that stays as it is."""
+        return dataclasses.replace(self, refresh="never", max_index_age=0, when_stale="wait")
 
     @property
     def period(self) -> int:
@@ -149,6 +154,11 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=())
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=())
+
+    def one_step(self) -> Self:
+        """Return the same settings with one step, without a refresh and without measurements of recall."""
+        still = dataclasses.replace(self.without_refresh(), recall_questions=None)
+        return super(PretrainSettings, still).one_step()
 
     @property
     def per_token(self) -> bool:

@@ -8,9 +8,8 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining, BertModel
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.forecast.sizes import encoder_shape
 from realmctl.models.bert import foreign_config
-from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
+from realmctl.models.bert.files import load_masked_lm, read_config, save_masked_lm, scratch_config
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import TokenBatch
 
@@ -177,7 +176,7 @@ def test_a_bert_that_asks_for_what_is_not_computed_is_refused(
         with pytest.raises(InputError, match=field):
             foreign_config.read_config(tmp_path, "token-classification model")
         with pytest.raises(InputError, match=field):
-            encoder_shape(str(tmp_path), 300)
+            read_config(tmp_path)
 
 
 class _Bomb:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realmctl.forecast.simulation import Refreshing, devices_for_age, simulate
+from realmctl.extras.plan.simulation import Refreshing, devices_for_age, simulate
 
 
 def run(**changes):

@@ -1,4 +1,4 @@
-"""The real commands of a rehearsal, in processes of their own."""
+"""Commands in processes of their own."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from realmctl.forecast.rehearsal.commands import RunningCommand
-from realmctl.forecast.rehearsal.kills import kill_rank
+from tests.processes.commands import RunningCommand
+from tests.processes.kills import kill_rank
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 LAUNCHER = """

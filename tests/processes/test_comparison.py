@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.manifest import FileEntry
-from realmctl.forecast.rehearsal.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE, difference
+from tests.processes.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE, difference
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.errors import ResourceError
-from realmctl.forecast.rehearsal.commands import RunningCommand
-from realmctl.forecast.rehearsal.kills import worker_at_work
+from tests.processes.commands import RunningCommand
+from tests.processes.kills import worker_at_work
 
 STORE_BYTES = 2**27
 """Shared memory of a node. Units and results are small."""
@@ -72,5 +72,5 @@ def _explained() -> Iterator[None]:
         yield
     except Exception as error:
         raise ResourceError(
-            f"Ray did not start a node on this machine ({str(error).splitlines()[0]}). End other programs, and start the rehearsal again."
+            f"Ray did not start a node on this machine ({str(error).splitlines()[0]}). End other programs, and start again."
         ) from None

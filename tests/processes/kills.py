@@ -1,4 +1,4 @@
-"""Whom a rehearsal kills, and when. Processes are found in Linux's /proc."""
+"""Who is killed, and when. Processes are found in Linux's /proc."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from realmctl.forecast.rehearsal.commands import RunningCommand
 from realmctl.training.refresh.protocol import RefreshFolder
+from tests.processes.commands import RunningCommand
 
 
 def kill_rank(run: RunningCommand, series: Path, rank: int, after: int) -> str:

@@ -16,6 +16,9 @@ HEAD_BYTES = 4 * 2**20
 LEAST_BYTES = 65_536
 
 
+SAMPLE_BYTES = 2_000_000
+
+
 @dataclass(frozen=True)
 class Sample:
     """Files of a sample, their bytes, and the bytes of the whole corpus; all decompressed."""
@@ -24,11 +27,16 @@ class Sample:
     nbytes: float
     corpus_bytes: float
 
+    @property
+    def times(self) -> float:
+        """How many times as large as the sample the corpus is."""
+        return max(1.0, self.corpus_bytes / self.nbytes) if self.nbytes else 1.0
 
-def sample_of(corpus: Sequence[Path], folder: Path, most: int) -> Sample:
+
+def sample_of(corpus: Sequence[Path], folder: Path, most: int = SAMPLE_BYTES) -> Sample:
     """Copy the first documents of a corpus into a new folder.
 
-    A dump is cut behind a page, another file behind a line. A JSON document of many lines is taken whole.
+    A dump is cut behind a page, another text behind a line. A JSON document of many lines, and a file that is no text, is taken whole.
 
     Args:
         corpus: Files and folders.
@@ -49,7 +57,9 @@ def sample_of(corpus: Sequence[Path], folder: Path, most: int) -> Sample:
         size = file.stat().st_size
         stored += size
         whole += size * expansion
-        if len(data) > (part_of := max(most // len(chosen), LEAST_BYTES)) or size > HEAD_BYTES:
+        if b"\0" in data:  # no text: one document
+            data = file.read_bytes()
+        elif len(data) > (part_of := max(most // len(chosen), LEAST_BYTES)) or size > HEAD_BYTES:
             data = _cut(data[:part_of], file)
         part = folder / f"{number:03}-{file.name}"
         part.write_bytes(data)
@@ -87,6 +97,6 @@ def _cut(data: bytes, file: Path) -> bytes:
     elif (end := data.rfind(b"\n")) > 0 and not data.lstrip().startswith((b"[", b'{"data"', b"{\n")):
         return data[: end + 1]
     raise InputError(
-        f"{file} cannot be sampled: no document ends within its first {len(data):,} bytes, or it is one JSON document. Name its "
-        "number of blocks with --blocks and a --device, without --calibrate."
+        f"{file} cannot be sampled: no document ends within its first {len(data):,} bytes, or it is one JSON document. Write a "
+        "part of it into a file of its own, and name that."
     )

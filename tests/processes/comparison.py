@@ -30,6 +30,7 @@ class Difference:
         same_bytes: Whether all files are the same.
         weight: Largest difference of a weight or a number of a vector.
         metric: Largest difference of a metric of a step.
+        where: The weights and metrics that are not close.
         close: Whether everything is within the tolerances.
     """
 
@@ -37,6 +38,7 @@ class Difference:
     weight: float = 0.0
     metric: float = 0.0
     close: bool = True
+    where: tuple[str, ...] = ()
 
 
 def difference(one: Artifact, other: Artifact) -> Difference:
@@ -48,33 +50,33 @@ def difference(one: Artifact, other: Artifact) -> Difference:
     lines, expected = _metrics(one.path), _metrics(other.path)
     close = one.recipe == other.recipe and left.keys() == right.keys() and len(lines) == len(expected)
     for name in left.keys() & right.keys():
-        weights.add(left[name], right[name])
+        weights.add(name, left[name], right[name])
     for mine, theirs in zip(lines, expected, strict=False):
         close = close and mine.keys() == theirs.keys()
         for name in mine.keys() & theirs.keys():
-            metrics.add(torch.tensor(float(mine[name])), torch.tensor(float(theirs[name])))
+            metrics.add(name, torch.tensor(float(mine[name])), torch.tensor(float(theirs[name])))
     something = bool(left or lines)
-    return Difference(
-        False, weights.difference, metrics.difference, close and something and weights.close and metrics.close
-    )
+    where = (*weights.far, *metrics.far)
+    return Difference(False, weights.difference, metrics.difference, close and something and not where, where)
 
 
 class _Largest:
-    """The largest difference so far, and whether all were within `absolute` + `relative` times the size."""
+    """The largest difference so far, and what was not within `absolute` + `relative` times the size."""
 
     def __init__(self, absolute: float, relative: float) -> None:
         self.absolute, self.relative = absolute, relative
-        self.difference, self.close = 0.0, True
+        self.difference, self.far = 0.0, dict[str, None]()
 
-    def add(self, one: torch.Tensor, other: torch.Tensor) -> None:
+    def add(self, name: str, one: torch.Tensor, other: torch.Tensor) -> None:
         if one.shape != other.shape:
-            self.difference, self.close = math.inf, False
+            self.difference, self.far[name] = math.inf, None
             return
         if not one.numel():
             return
         gap = (one.double() - other.double()).abs()
         self.difference = max(self.difference, float(gap.max()))
-        self.close = self.close and bool((gap <= self.absolute + self.relative * other.double().abs()).all())
+        if not bool((gap <= self.absolute + self.relative * other.double().abs()).all()):
+            self.far[name] = None
 
 
 def _tensors(folder: Path) -> dict[str, torch.Tensor]:
