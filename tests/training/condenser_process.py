@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -22,7 +23,7 @@ from realmctl.models.bert.files import scratch_config
 from realmctl.models.condenser import Condenser
 from realmctl.models.inputs import Collator
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training import data_parallel
+from realmctl.training import condenser, data_parallel
 from realmctl.training.condenser import CondenserObjective
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
@@ -54,8 +55,9 @@ def objective(
 
 def without_cache(made: CondenserObjective, step: int) -> Any:
     """The chunks of a step, without the first pass."""
-    made._with_cached_gradients = lambda parts: list(parts)  # type: ignore[method-assign]
-    return made.draw(step)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(condenser, "prepared", lambda parts, *_: parts)
+        return made.draw(step)
 
 
 def gradients(made: CondenserObjective) -> dict[str, Any]:
