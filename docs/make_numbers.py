@@ -167,7 +167,7 @@ MEASURED = {
         for depth in (1, 5, 20)
     },
     "wikipedia.claims": Measured(
-        "docs/results/wikipedia/report.md", r"\n- (Of \d+ claims that were written before their runs [^(]*) \("
+        "docs/results/wikipedia/report.md", r"\n- Of (\d+ claims that were written before their runs [^(]*) \("
     ),
     "readers.gain": Measured(
         "docs/results/readers/report.md", r"\*\*causal, frozen, marginal\*\*: [^;]*; recall@5 (\S+ \[[^]]*\])"
