@@ -11,7 +11,6 @@ from typing import Literal
 
 TagDeviation = Literal["long-spans", "overlapping-spans", "unknown-words"]
 IctDeviation = Literal["single-sentences"]
-SpiderDeviation = Literal["short-spans"]
 PretrainDeviation = Literal["span-draws", "shards", "double-candidates", "snapshot-queries"]
 FinetuneDeviation = Literal["empty-steps"]
 EvalDeviation = Literal["answer-text"]
@@ -21,7 +20,6 @@ MEANING: Mapping[str, str] = {
     "overlapping-spans": "keep all overlapping spans instead of the longest alone",
     "unknown-words": "skip sentences with [UNK], with an invisible character inside a word, and those whose length changes in lower case without accents",
     "single-sentences": "also draw blocks of one sentence, as often as a sentence stays in its block",
-    "short-spans": "take spans of at most 9 words, and none with the last word of its block, where the loop of the public code stops",
     "span-draws": "draw one span of each block at random instead of taking all spans in turn",
     "shards": "pass over 4 random shards at a time instead of over all data, which are cut into 5,000 shards",
     "double-candidates": "leave out a query whose hits contain copies of one block",
@@ -31,7 +29,7 @@ MEANING: Mapping[str, str] = {
 }
 
 
-def explained(deviations: object) -> str:
+def explained(deviations: object, meaning: Mapping[str, str] = MEANING) -> str:
     """The help text of `--official` for a stage with these deviations."""
-    meanings = "; ".join(f"{name}: {MEANING[name]}" for name in typing.get_args(deviations))
+    meanings = "; ".join(f"{name}: {meaning[name]}" for name in typing.get_args(deviations))
     return f"Follow the official code in these points: one or more names, separated by commas. {meanings}."

@@ -8,7 +8,11 @@ from realmctl import deviations
 from realmctl.cli.available_stages import available_stages
 from realmctl.pipeline import hints, roles
 
-STAGES = {name: stage for name, stage in available_stages().items() if "official" in roles(stage)}
+STAGES = {
+    name: stage
+    for name, stage in available_stages().items()
+    if "official" in roles(stage) and stage.__module__.startswith("stages.")
+}
 
 
 def deviations_of(stage) -> tuple[str, ...]:

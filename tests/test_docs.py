@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from realmctl.cli.app import build
 from realmctl.cli.available_stages import available_stages
 from realmctl.pipeline import hints
-from realmctl.pipeline.presets import PRESETS, names_for, settings_of
+from realmctl.pipeline.presets import names_for, presets, settings_of
 from realmctl.pipeline.values import typed
 
 ROOT = Path(__file__).parent.parent
@@ -195,7 +195,7 @@ def test_presets_set_the_flags_that_restore_the_official_way(app: TyperGroup) ->
     """The page lists those that no preset sets. Where our default is the official way, the cell has the paper's flag."""
     section = (ROOT / "docs" / "concepts" / "fidelity.md").read_text(encoding="utf-8").partition(OFFICIAL_WAYS)[2]
     introduction = section.partition("\n|")[0]
-    assert set(re.findall(r"`([a-z-]+)`", introduction)) == set(PRESETS)
+    assert set(re.findall(r"`([a-z-]+)`", introduction)) == set(presets())
 
     def is_set(name: str, flag: str, value: str) -> bool:
         found, field = given(app, name, flag, value), flag.lstrip("-").replace("-", "_")

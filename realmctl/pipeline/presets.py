@@ -2,13 +2,14 @@
 
 A preset changes the defaults of the stages that it covers; a setting that is given explicitly wins. The manifest holds the
 values, not the name of the preset. Lengths and sizes that follow from an input (the joint input of 384 wordpieces, dropout
-0.1, the span head of 256) are not here. Neither are the steps of Condenser, coCondenser and RetroMAE: their recipes count 8 passes over
-the corpus, so --steps is 8 times the blocks (or documents) divided by the batch size.
+0.1, the span head of 256) are not here. Neither are the steps of Condenser and coCondenser: their recipes count 8 passes over
+the corpus, so --steps is 8 times the blocks (or documents) divided by the batch size. Rooms offer presets of their stages (`realmctl.presets`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 from realmctl.deviations import (
@@ -16,10 +17,10 @@ from realmctl.deviations import (
     FinetuneDeviation,
     IctDeviation,
     PretrainDeviation,
-    SpiderDeviation,
     TagDeviation,
 )
 from realmctl.errors import ConfigError
+from realmctl.registry import object_at, offered
 
 Settings = Mapping[str, Any]
 
@@ -67,35 +68,8 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             "official": get_args(IctDeviation),
         },
     },
-    "spider": {
-        "spider-init": {
-            "optimizer": "adamw",
-            "steps": 200_000,
-            "batch_size": 1024,
-            "lr": 2e-5,
-            "warmup": 2000,
-            "keep_rate": 0.5,
-            "window": 30,
-            "official": get_args(SpiderDeviation),
-            "query_length": 64,
-            "pooling": "cls",
-            "towers": "shared",
-        },
-    },
     "condenser": {"condenser-init": {**_CONDENSER, "batch_size": 1024, "contrastive": False}},
     "cocondenser": {"condenser-init": {**_CONDENSER, "batch_size": 2000, "contrastive": True}},
-    "retromae": {
-        "retromae-init": {
-            "optimizer": "adamw",
-            "lr": 1e-4,
-            "warmup": None,
-            "batch_size": 256,
-            "length": 512,
-            "mask_rate": 0.3,
-            "decoder_mask_rate": 0.5,
-            "bag_of_words": 0.0,
-        },
-    },
     "realm": {
         "chunk": _CHUNK,
         "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagDeviation)},
@@ -120,9 +94,16 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
 }
 
 
+@cache
+def presets() -> Mapping[str, Mapping[str, Settings]]:
+    """{preset: {stage: settings}}: those of the core, then those of the rooms."""
+    of_rooms: dict[str, Any] = {name: object_at(where) for name, where in offered("realmctl.presets").items()}
+    return {**PRESETS, **of_rooms}
+
+
 def names_for(command: str) -> list[str]:
     """Names of the presets that cover a stage."""
-    return [name for name, stages in PRESETS.items() if command in stages]
+    return [name for name, stages in presets().items() if command in stages]
 
 
 def settings_of(name: str, command: str) -> Settings:
@@ -130,4 +111,4 @@ def settings_of(name: str, command: str) -> Settings:
     if name not in names_for(command):
         fitting = ", ".join(names_for(command)) or "none"
         raise ConfigError(f"preset {name!r} does not cover {command}. Use one of: {fitting}.")
-    return PRESETS[name][command]
+    return presets()[name][command]

@@ -25,11 +25,11 @@ from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
 from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
-from tests.extras.hub.realm_case import PROJECTION
-from tests.extras.hub.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
 from tests.fixtures.collections import hub_folder
 from tests.fixtures.language_models import make_babbler, make_t5
+from tests.fixtures.realm_case import PROJECTION
+from tests.fixtures.realm_checkpoints import RECORDS, imported, open_qa
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def test_the_option_sets_the_threads_of_torch(chain, tmp_path):
     code = (
         "import sys; from realmctl.cli import app; import atexit, torch\n"
         "atexit.register(lambda: print(torch.get_num_threads(), file=sys.stderr))\n"
-        f"app.main(['rank', '-w', {str(chain.folder)!r}, '--queries', {str(chain.questions)!r}, '--threads', '3', '--dry-run'])"
+        f"app.main(['embed', '-w', {str(chain.folder)!r}, '--threads', '3', '--dry-run'])"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, cores.THREADS: "1"}

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import ConfigError, ResourceError, as_realmctl_error
-from realmctl.execution.shards import map_units, worker_count
-from realmctl.extras.ray.ray_workers import AHEAD_PER_WORKER
+from realmctl.execution.shards import AHEAD_PER_WORKER, map_units, worker_count
 from tests.fixtures import shard_functions as functions
 from tests.fixtures.processes import is_alive
 from tests.fixtures.waiting import wait_until

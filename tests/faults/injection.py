@@ -29,8 +29,8 @@ from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.revise import Revise
-from tests.extras.hub.imports import encoder_folders
 from tests.faults.children import ended, forked
+from tests.fixtures import encoder_folders
 from tests.fixtures.chain import Chain, finetune, make_chain
 from tests.fixtures.small_stages import Plain
 

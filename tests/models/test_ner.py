@@ -5,13 +5,11 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
+from transformers import BertConfig, BertForTokenClassification
 
 from realmctl.errors import InputError, ResourceError
 from realmctl.models.bert import limits
-from realmctl.models.families.known import family
 from realmctl.models.ner import EntityRecognizer, join_tags
-from tests.fixtures import families
 from tests.fixtures.blocks import save_tokenizer, word_tokenizer
 
 TEXTS = ["ada lovelace met babbage .", "", "no one .", "babbage ada babbage lovelaces"]
@@ -125,15 +123,3 @@ def test_a_size_beyond_the_limits_is_refused_before_the_weights(model, tmp_path,
 )
 def test_tags_join_as_conlleval_reads_them(tags, entities):
     assert join_tags([(i, i + 1, tag) for i, tag in enumerate(tags.split())]) == entities
-
-
-@pytest.mark.parametrize("model_type", ["roberta", "xlm-roberta", "mpnet"])
-def test_a_tagger_whose_positions_begin_behind_padding(tmp_path, model_type):
-    """RoBERTa's 514 positions are 512 tokens, also where its tokenizer states no limit."""
-    words, sizes = families.tokenizer(model_type), {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 16}
-    config = family(model_type).config(
-        vocab_size=len(words), num_attention_heads=2, max_position_embeddings=42, pad_token_id=1, num_labels=3, **sizes
-    )
-    AutoModelForTokenClassification.from_config(config).save_pretrained(tmp_path)
-    words.save_pretrained(tmp_path)
-    assert len(EntityRecognizer(tmp_path, device="cpu")(["Ada wrote " * 100, "Ada"])) == 2

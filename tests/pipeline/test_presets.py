@@ -11,7 +11,7 @@ from realmctl.cli.available_stages import available_stages
 from realmctl.errors import ConfigError
 from realmctl.pipeline import hints, roles
 from realmctl.pipeline.pipeline_file import read
-from realmctl.pipeline.presets import PRESETS, names_for, settings_of
+from realmctl.pipeline.presets import names_for, presets, settings_of
 from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.values import typed
 from realmctl.training.settings.base import TrainingStage, TrainSettings
@@ -80,7 +80,7 @@ def test_lengths_and_sizes_are_the_papers(preset, command):
 
 def test_every_value_is_a_setting_of_its_stage():
     stages = available_stages()
-    for preset, commands in PRESETS.items():
+    for preset, commands in presets().items():
         for command, settings in commands.items():
             for name, value in settings.items():
                 assert roles(stages[command])[name].name == "setting", f"{preset}: {command}.{name}"
@@ -148,7 +148,7 @@ def test_what_a_preset_says_in_vain_is_left_out_and_what_the_user_says_in_vain_i
     settings = json.loads((Path(out.strip()) / "manifest.json").read_text())["settings"]
     assert (settings["scorer"], settings["reader_beam"]) == ("auto", None)
     code, _, err = realmctl(*alone, "--scorer", "squad")
-    assert code == 2 and "--scorer needs --qa-model or --reader-lm" in err
+    assert code == 2 and "--scorer needs --qa-model" in err
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_a_preset_says_in_vain_is_left_out_and_what_the_user_says_in_vain_i
         ("pretrain", "ict", "realm"),
         ("finetune", "realm", "orqa-nq, orqa-wq, hard-em"),
         ("ict-init", "REALM", "ict"),
-        ("spider-init", "ict", "spider"),
+        ("condenser-init", "ict", "condenser, cocondenser"),
     ],
 )
 def test_an_unknown_or_unfitting_preset_is_refused_with_the_names(realmctl, command, preset, named):

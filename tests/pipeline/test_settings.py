@@ -129,7 +129,7 @@ def test_an_input_that_is_no_artifact_is_refused(value):
 
 def test_every_training_stage_computes_its_batch_in_parts_by_one_name():
     training = [stage for stage in available_stages().values() if {"steps", "batch_size"} <= roles(stage).keys()]
-    assert {"IctInit", "LmFinetune"} <= {stage.__name__ for stage in training}
+    assert {"IctInit", "Finetune"} <= {stage.__name__ for stage in training}
     for stage in training:
         assert roles(stage)["micro_batch"].name == "runtime", stage
         assert not {name for name in roles(stage) if "chunk" in name}, stage

@@ -15,9 +15,9 @@ from realmctl.shortcuts import adapt
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import ClozePassages
 from stages.embed import Embed
-from tests.extras.hub.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain, documents
 from tests.fixtures.cloze import scripted
+from tests.fixtures.encoder_folders import folder_for
 
 
 @pytest.fixture

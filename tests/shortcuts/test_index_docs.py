@@ -17,8 +17,8 @@ from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.shortcuts import shipped
-from tests.extras.hub.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain
+from tests.fixtures.encoder_folders import folder_for
 from tests.fixtures.small_stages import Plain
 
 

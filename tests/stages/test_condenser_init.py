@@ -12,7 +12,6 @@ from transformers import AutoModel
 from realmctl.artifacts import verify
 from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.extras.hub.exports.hub_export import export
 from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
@@ -99,6 +98,7 @@ def test_a_damaged_description_is_refused(chain, condenser, tmp_path, text):
 
 
 def test_an_exported_condenser_loads_in_transformers_and_continues_with_its_head(chain, condenser, tmp_path, capsys):
+    export = pytest.importorskip("realmctl.extras.hub.exports.hub_export").export
     folder = tmp_path / "exported"
     export(condenser.path, folder)
     backbone = AutoModel.from_pretrained(folder)

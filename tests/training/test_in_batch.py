@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
-from realmctl.artifacts import tokenizer_folder
 from realmctl.corpus.corpus import Corpus
-from realmctl.lab.dpr.objective import Labelled, LabelledObjective
-from realmctl.lab.dpr.settings import DprSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
@@ -83,20 +78,3 @@ def test_with_a_null_document_too(chain):
         total -= float(torch.log_softmax(score_BC[row, places], 0)[places.index(target)])
     assert 0 < sum(example.withheld for example in examples) < len(examples)
     assert float(objective.loss(part)[0].detach()) == pytest.approx(total / len(examples), rel=1e-4)
-
-
-def test_two_questions_of_one_passage_are_no_negatives_of_each_other(chain):
-    words = Tokenizer.load(tokenizer_folder(chain.blocks))
-    corpus = Corpus(chain.blocks)
-    passages = [(corpus.title(row), corpus.tokens(row)) for row in range(6)]
-    questions = [
-        Labelled(corpus.tokens(row)[first : first + 4], (passages[row],), ()) for row in range(6) for first in (0, 4)
-    ]
-    settings = DprSettings(passages=Path("passages.json"), hard_negatives=0, batch_size=12)
-    objective = LabelledObjective(Retriever.load(chain.retriever.path), Collator.of(words), questions, settings)
-    objective.modules.eval()
-    [part] = objective.draw(0)
-    with torch.no_grad():
-        score_BC = objective.retriever.embed_queries(part.queries) @ objective.retriever.embed_blocks(part.blocks).T
-    names = [number // 2 for number in objective.order.batch(0).tolist()]
-    assert float(objective.loss(part)[0].detach()) == pytest.approx(expected(score_BC, names, range(12)), rel=1e-4)

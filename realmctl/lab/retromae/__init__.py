@@ -5,6 +5,9 @@ does (docs/results/adapt.md).
 """
 
 OFFERS = {
+    "realmctl.presets": {
+        "retromae": "realmctl.lab.retromae.settings:PRESET",
+    },
     "realmctl.stages": {
         "retromae-init": "realmctl.lab.retromae.retromae_init:RetromaeInit",
     },

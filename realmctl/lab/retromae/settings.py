@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import reads, setting
 from realmctl.training.settings.encoder import WarmEncoderSettings
@@ -34,3 +37,18 @@ class RetroMaeSettings(WarmEncoderSettings):
         at_least=0,
         at_most=1e3,
     )
+
+
+PRESET: Mapping[str, Mapping[str, Any]] = {
+    "retromae-init": {
+        "optimizer": "adamw",
+        "lr": 1e-4,
+        "warmup": None,
+        "batch_size": 256,
+        "length": 512,
+        "mask_rate": 0.3,
+        "decoder_mask_rate": 0.5,
+        "bag_of_words": 0.0,
+    },
+}
+"""As in the paper. Its recipe counts 8 passes over the corpus, so --steps is 8 times the blocks divided by the batch size."""

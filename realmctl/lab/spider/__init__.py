@@ -4,6 +4,9 @@ Why it is here: alone it finds as much as the inverse cloze task, and it needs n
 """
 
 OFFERS = {
+    "realmctl.presets": {
+        "spider": "realmctl.lab.spider.settings:PRESET",
+    },
     "realmctl.stages": {
         "spider-init": "realmctl.lab.spider.spider_init:SpiderInit",
     },

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from realmctl.deviations import SpiderDeviation, explained
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from realmctl.deviations import explained
 from realmctl.pipeline import help_texts, setting
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE
 from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.settings.start import GroupBy
+
+SpiderDeviation = Literal["short-spans"]
+MEANING = {
+    "short-spans": "take spans of at most 9 words, and none with the last word of its block, where the loop of the public code stops"
+}
 
 
 class SpiderSettings(RetrieverTrainingSettings):
@@ -23,4 +31,22 @@ class SpiderSettings(RetrieverTrainingSettings):
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
     keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
     window: int = setting("Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511)
-    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation), default=())
+    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation, MEANING), default=())
+
+
+PRESET: Mapping[str, Mapping[str, Any]] = {
+    "spider-init": {
+        "optimizer": "adamw",
+        "steps": 200_000,
+        "batch_size": 1024,
+        "lr": 2e-5,
+        "warmup": 2000,
+        "keep_rate": 0.5,
+        "window": 30,
+        "official": get_args(SpiderDeviation),
+        "query_length": 64,
+        "pooling": "cls",
+        "towers": "shared",
+    },
+}
+"""As in the paper and the public code."""

@@ -15,7 +15,7 @@ import torch
 from realmctl import log
 from realmctl.cli import app
 from realmctl.pipeline.headline import headline_text
-from tests.extras.hub import realm_checkpoints as published
+from tests.fixtures import realm_checkpoints as published
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -9,9 +9,9 @@ import torch
 from realmctl.artifacts import Artifact
 from realmctl.models.inputs import Collator
 from realmctl.tokens.frame import Frame
-from tests.extras.hub import realm_case as case
-from tests.extras.hub import realm_checkpoints as published
-from tests.extras.hub.realm_checkpoints import RECORDS, TITLES, imported
+from tests.fixtures import realm_case as case
+from tests.fixtures import realm_checkpoints as published
+from tests.fixtures.realm_checkpoints import RECORDS, TITLES, imported
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from realmctl.models.weights import load_tensors
 from realmctl.pipeline import Stage, reads, setting
 from realmctl.tokens.tokenizer import Tokenizer
 from stages.ict_init import IctInit
-from tests.extras.hub import realm_checkpoints as published
+from tests.fixtures import realm_checkpoints as published
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents
 from tests.fixtures.retriever import make_retriever

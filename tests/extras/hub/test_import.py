@@ -29,9 +29,9 @@ from realmctl.models.span_head import SpanReader, reader_loss
 from realmctl.retrieval.answering.qa_model import QaModel
 from stages.embed import Embed
 from stages.finetune import Finetune
-from tests.extras.hub import realm_case as case
-from tests.extras.hub import realm_checkpoints as published
-from tests.extras.hub.realm_checkpoints import RECORDS, TITLES, imported, open_qa, titles
+from tests.fixtures import realm_case as case
+from tests.fixtures import realm_checkpoints as published
+from tests.fixtures.realm_checkpoints import RECORDS, TITLES, imported, open_qa, titles
 
 
 def scores(retriever: Retriever, collator: Collator) -> Tensor:

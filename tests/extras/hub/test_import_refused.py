@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from realmctl.errors import ConfigError, InputError, MismatchError, RealmctlError
-from tests.extras.hub import realm_checkpoints as published
-from tests.extras.hub.realm_checkpoints import RECORDS, imported, open_qa
+from tests.fixtures import realm_checkpoints as published
+from tests.fixtures.realm_checkpoints import RECORDS, imported, open_qa
 
 
 def refused(folder: Path, tmp_path: Path, error: type[RealmctlError], match: str, **extras: Any) -> None:

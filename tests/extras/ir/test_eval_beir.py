@@ -17,9 +17,9 @@ from realmctl.extras.ir import collection
 from realmctl.extras.ir.beir_shortcut import named_collections
 from realmctl.extras.ir.collect import Collect
 from realmctl.loading import load_retriever
-from tests.extras.hub.imports.encoder_folders import folder_for
 from tests.fixtures.chain import Chain, documents
 from tests.fixtures.collections import hub_folder
+from tests.fixtures.encoder_folders import folder_for
 
 pytest.importorskip("ir_measures")
 DOCUMENTS = {

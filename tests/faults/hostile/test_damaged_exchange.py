@@ -24,10 +24,10 @@ from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from stages.embed import Embed
 from stages.eval_em import EvalEm
-from tests.extras.hub import realm_checkpoints as published
-from tests.extras.hub.imports import encoder_folders as encoders
 from tests.faults.children import exit_code
 from tests.faults.counting import count, counting
+from tests.fixtures import encoder_folders as encoders
+from tests.fixtures import realm_checkpoints as published
 from tests.fixtures.chain import Chain
 
 REFUSED, MISMATCH = 3, 4

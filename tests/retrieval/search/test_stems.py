@@ -8,10 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from realmctl.errors import ConfigError, ResourceError
-from realmctl.extras.ir.rank import Rank
+from realmctl.errors import ConfigError
 from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher
-from realmctl.retrieval.search.stems import Stems, check_stemmer, stemmer_of
+from realmctl.retrieval.search.stems import Stems, stemmer_of
 from realmctl.tokens.recipes import TokenizerRecipe
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.training import train
@@ -75,31 +74,6 @@ def test_a_word_that_no_passage_has_is_left_out(blocks):
     before = len(stems)
     assert len(stems.known(known)) == 2 and len(stems.known(unknown)) == 0 and len(stems) == before
     assert len(stems.known(np.array([], dtype=np.int64))) == 0
-
-
-def test_the_stemmer_is_an_option_of_rank_and_of_eval_em(blocks, tmp_path, monkeypatch):
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a hiker"}\n')
-    first = []
-    for language in (None, "english"):
-        ranking = Rank(
-            blocks=blocks, queries=tmp_path / "queries.jsonl", method="bm25", bm25_stemmer=language, top=1
-        ).make(tmp_path / "ranking")
-        first.append(ranking.file("run.trec").read_text())
-    assert " 0-0 " in first[1] and first[0] != first[1]  # "a hiker" finds the hikers
-    rank = {"blocks": blocks, "queries": tmp_path / "queries.jsonl", "method": "bm25"}
-    with pytest.raises(ConfigError, match="klingon"):
-        Rank(**rank, bm25_stemmer="klingon").make(tmp_path / "ranking")
-    with pytest.raises(ConfigError, match="--bm25-stemmer"):
-        EvalEm(
-            blocks=blocks,
-            questions=tmp_path / "queries.jsonl",
-            bm25_stemmer="english",
-            qa_model=None,
-            retrieval="dense",
-        ).check()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None)
-    with pytest.raises(ResourceError, match="Stemmer"):
-        check_stemmer("--bm25-stemmer", "english")
 
 
 def test_words_are_those_of_the_text(blocks, tmp_path):

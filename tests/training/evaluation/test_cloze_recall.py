@@ -12,7 +12,6 @@ import torch
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError
-from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.methods import reciprocal_rank_fusion
@@ -329,17 +328,9 @@ def test_a_shown_loss_raises_the_alarm_and_may_stop_the_run(chain: Chain, tmp_pa
 
 def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
     cloze = {name: value for name, value in WATCHED.items() if name.startswith("cloze")}
-    labelled = tmp_path / "labelled.json"
-    labelled.write_text(
-        '[{"question": "Who?", "positive_ctxs": [{"title": "a", "text": "b"}]},'
-        ' {"question": "What?", "positive_ctxs": [{"title": "c", "text": "d"}]}]'
-    )
     small = {**ICT, "steps": 2, "batch_size": 2}
     made = [
         pretrain(chain, **{**cloze, "steps": 3}).make(tmp_path / "model"),
-        DprFinetune(
-            retriever=chain.retriever, blocks=chain.blocks, passages=labelled, hard_negatives=0, **small, **cloze
-        ).make(tmp_path / "dpr"),
         CondenserInit(blocks=chain.blocks, bert="scratch:L2-H16", contrastive=True, length=24, **small, **cloze).make(
             tmp_path / "encoder"
         ),

@@ -8,19 +8,15 @@ import torch
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
-from realmctl.imports.encoder_retriever import EncoderSettings
-from realmctl.lab.spider.spider_init import SpiderInit
+from realmctl.imports.encoder_retriever import EncoderSettings, import_encoder
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.condenser import CondenserObjective, _examples, _start
 from stages.condenser_init import CondenserInit
 from stages.embed import Embed
 from stages.ict_init import IctInit
-from tests.extras.hub.imports import encoder_folders
-from tests.fixtures.blocks import make_blocks
+from tests.fixtures import encoder_folders
 from tests.fixtures.chain import Chain, metrics_of
-from tests.fixtures.recurring import documents_that_share_a_span
 from tests.fixtures.retriever import make_retriever
 
 TRAINING = {"steps": 1, "batch_size": 4, "lr": 1e-2, "warmup": 0, "precision": "fp32"}
@@ -32,7 +28,7 @@ def imported(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Artifact
     folder = tmp_path_factory.mktemp("imported")
     source = encoder_folders.folder_for(chain.blocks, folder / "source")
     settings = EncoderSettings(scale=20.0, query_prefix="question: ", block_prefix="town. ", block_length=48)
-    return import_checkpoint(str(source), folder, ImportExtras(encoder=settings))["retriever"]
+    return import_encoder(source, None, None, settings, folder / "retriever")
 
 
 def require_trained_from(start: Artifact, trained: Artifact) -> None:
@@ -57,16 +53,6 @@ def test_ict_goes_on_from_it(chain: Chain, imported: Artifact, tmp_path, null_sh
     made = IctInit(blocks=chain.blocks, retriever=imported, null_share=null_share, **TRAINING).make(tmp_path / "r")
     require_trained_from(imported, made)
     assert made.manifest.settings["projection"] is None  # the retriever has decided it
-
-
-def test_spider_goes_on_from_one_of_its_vocabulary(chain: Chain, imported: Artifact, tmp_path):
-    blocks = make_blocks(tmp_path / "blocks", documents_that_share_a_span())
-    with pytest.raises(MismatchError, match="vocabularies"):
-        SpiderInit(blocks=blocks, retriever=imported, **TRAINING).make(tmp_path / "r")
-    made = SpiderInit(blocks=blocks, retriever=make_retriever(tmp_path / "own", blocks), **TRAINING).make(
-        tmp_path / "r"
-    )
-    assert Retriever.load(made.path).projection == 8
 
 
 def test_cocondenser_compares_what_the_retriever_computes(chain: Chain, imported: Artifact):

@@ -22,8 +22,8 @@ from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from tests.extras.hub.imports import encoder_folders as folders
-from tests.extras.hub.imports.encoder_folders import TEXTS, TITLES
+from tests.fixtures import encoder_folders as folders
+from tests.fixtures.encoder_folders import TEXTS, TITLES
 from tests.parity.sentence_vectors import MINILM_TEXTS, by_sentence_transformers, golden, minilm_folder
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "parity" / "sentence_vectors.json").read_text())
@@ -325,7 +325,7 @@ def test_two_encoders_that_do_not_belong_together(tmp_path):
 
 
 def test_options_of_encoders_are_refused_for_a_realm_checkpoint(realmctl, tmp_path):
-    from tests.extras.hub import realm_checkpoints as published
+    from tests.fixtures import realm_checkpoints as published
 
     folder = published.write(tmp_path / "c", published.embedder())
     code, _, err = realmctl("import", folder, "--pooling", "mean", "--block-encoder", folder)

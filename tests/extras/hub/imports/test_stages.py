@@ -19,7 +19,7 @@ from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.eval_em import EvalEm
 from stages.pretrain import Pretrain
-from tests.extras.hub.imports import encoder_folders as folders
+from tests.fixtures import encoder_folders as folders
 from tests.fixtures.chain import Chain, finetune, pretrain
 
 TEXTS = ["Where was Ada Lorn born?", "The firm of Ben Mott."]
