@@ -198,6 +198,9 @@ def differences(golden: Any, found: Any, here: bool, where: str = "") -> list[st
             for key in sorted(golden.keys() & found.keys())
             for line in differences(golden[key], found[key], here, f"{where}: {key}" if where else key)
         ]
+    if isinstance(golden, list) and isinstance(found, list) and all(isinstance(each, str) for each in golden + found):
+        golden, found = dict.fromkeys(golden, ""), dict.fromkeys(found, "")
+        return differences(golden, found, here, where)
     if isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found):
         pairs = enumerate(zip(golden, found, strict=True))
         return [line for number, (one, other) in pairs for line in differences(one, other, here, f"{where} [{number}]")]
