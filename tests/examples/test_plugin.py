@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import realmctl
 from realmctl import registry
@@ -225,3 +227,48 @@ def test_the_page_quotes_the_plug_in(path):
     if path.name != "__init__.py":
         quoted = f"`{path.relative_to(PLUGIN)}`\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n"
         assert quoted in page
+
+
+def test_the_loss_takes_the_likeliest_candidate_alone(plugged):
+    """Against the definition, one query at a time."""
+    loss_of = importlib.import_module("realmctl_example.best_block").BestBlock
+    generator = torch.Generator().manual_seed(3)
+    score, log_prob = torch.randn(4, 3, generator=generator), -torch.rand(4, 3, 2, generator=generator)
+    hidden = torch.tensor([[True, True], [True, False], [True, True], [True, True]])
+    present = torch.tensor([[True, True, True], [True, True, True], [True, False, True], [True, True, True]])
+    expected = {True: 0.0, False: 0.0}
+    for query in range(4):
+        there = [candidate for candidate in range(3) if present[query, candidate]]
+        prior = dict(zip(there, score[query, there].log_softmax(0).tolist(), strict=True))
+        masks = [mask for mask in range(2) if hidden[query, mask]]
+        terms = {z: [log_prob[query, z, mask].item() for mask in masks] for z in there}
+        expected[False] -= max(prior[z] + sum(terms[z]) for z in there)
+        expected[True] -= sum(max(prior[z] + terms[z][number] for z in there) for number in range(len(masks)))
+    for per_token, wanted in expected.items():
+        found = loss_of(SimpleNamespace(per_token=per_token))(score, log_prob, hidden, present, 2.0)
+        assert found.item() == pytest.approx(wanted / 2, rel=1e-5)
+
+
+def test_pretraining_with_the_reader_and_the_loss(installed, chain, tmp_path):
+    """The retriever learns to prefer blocks that have the hidden wordpieces; the reader writes nothing."""
+    run = runner(tmp_path, installed)
+    parts = [f"--{name}={getattr(chain, name).path}" for name in ("blocks", "spans", "retriever", "index")]
+    settings = [
+        "--steps",
+        4,
+        "--batch-size",
+        6,
+        "--candidates",
+        4,
+        "--lr",
+        1e-3,
+        "--refresh",
+        "inline",
+        "--refresh-every",
+        2,
+    ]
+    made = run("pretrain", *parts, *settings, "--reader", "counting", "--retriever-loss", "best-block").stdout.strip()
+    model = open_artifact(tmp_path / made)
+    assert sorted(model.manifest.parts) == ["index", "retriever"]
+    assert all(line["grad_norm"] > 0 for line in map(json.loads, model.file("metrics.jsonl").read_text().splitlines()))
+    assert "'haste'" in run("pretrain", *parts, "--reader", "haste", code=2).stderr

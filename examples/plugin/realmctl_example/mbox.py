@@ -8,7 +8,7 @@ from email import policy
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found
-from realmctl.corpus.formats.detect import Format
+from realmctl.corpus.formats.format import Format
 from realmctl.inputs import streams
 
 

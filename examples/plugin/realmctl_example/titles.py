@@ -16,7 +16,9 @@ from realmctl.training.settings.retriever import RetrieverTrainingSettings
 class TitleObjective(InBatchContrast):
     """The query is the title, which the block is embedded without. The other blocks of the batch are the negatives."""
 
-    def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverTrainingSettings) -> None:
+    def __init__(
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverTrainingSettings
+    ) -> None:
         self.corpus = corpus
         first = [int(rows[0]) for rows in rows_by_document(corpus)]
         self.rows = np.array([row for row in first if len(corpus.title(row))])
