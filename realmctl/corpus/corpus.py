@@ -70,6 +70,18 @@ class Corpus(Sequence[Block]):
         """Wordpieces of every body, int64 [n]."""
         return self._bodies.lengths
 
+    def rows_of(self, uid: np.uint64) -> NDArray[np.int64]:
+        """Rows of the blocks with this uid, rising, int64: several where the same text stands in several documents."""
+        order, sorted_uid = self._by_uid
+        first, stop = (np.searchsorted(sorted_uid, uid, side) for side in ("left", "right"))
+        return order[first:stop]
+
+    @cached_property
+    def _by_uid(self) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        uid = np.asarray(self.uid)
+        order = np.argsort(uid, kind="stable")
+        return order, uid[order]
+
     def block(self, row: int) -> Block:
         """One block. Recent ones are kept in memory, because reading one decompresses a hundred."""
         return self._remembered(row)

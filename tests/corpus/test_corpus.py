@@ -1,5 +1,6 @@
 """Blocks are read back from their artifact as they were written, and texts from a mapped file."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,3 +24,10 @@ def test_a_block_is_read_back(tmp_path):
 def test_texts_that_go_in_come_out(texts):
     held = BlockTexts(iter(texts))
     assert [held[row] for row in range(len(held))] == texts
+
+
+def test_rows_of_a_uid_are_all_that_have_it(chain):
+    corpus = Corpus(chain.blocks)
+    for uid in [*corpus.uid.tolist(), 3]:
+        wanted = [row for row, each in enumerate(corpus.uid.tolist()) if each == uid]
+        assert corpus.rows_of(np.uint64(uid)).tolist() == wanted

@@ -23,11 +23,9 @@ class OwnBlocks:
         if kind == "block" or kind == "nothing":
             return
         self._rows = rows_by_document(corpus, kind)
-        document = np.empty(len(corpus), dtype=np.int64)
+        self._corpus, self._document = corpus, np.empty(len(corpus), dtype=np.int64)
         for number, rows in enumerate(self._rows):
-            document[rows] = number
-        by_uid = np.argsort(corpus.uid, kind="stable")
-        self._uid, self._sorted_uid, self._document = corpus.uid, corpus.uid[by_uid], document[by_uid]
+            self._document[rows] = number
 
     def excluded(self, own_uid_B: NDArray[np.uint64]) -> Sequence[NDArray[np.uint64]] | None:
         """The uids that are no candidates for each query; None where all blocks are.
@@ -38,10 +36,9 @@ class OwnBlocks:
             return None
         if self.kind == "block":
             return [*own_uid_B[:, None]]
-        return [np.append(self._uid[self._of_documents(uid)], uid) for uid in own_uid_B]
+        return [np.append(self._corpus.uid[self._of_documents(uid)], uid) for uid in own_uid_B]
 
     def _of_documents(self, uid: np.uint64) -> NDArray[np.int64]:
         """Rows of the blocks of all documents that hold a block with this uid."""
-        first, stop = (np.searchsorted(self._sorted_uid, uid, side) for side in ("left", "right"))
-        numbers = np.unique(self._document[first:stop]).tolist()
+        numbers = np.unique(self._document[self._corpus.rows_of(uid)]).tolist()
         return np.concatenate([np.empty(0, dtype=np.int64), *(self._rows[number] for number in numbers)])

@@ -62,9 +62,7 @@ class _Postings:
     """For each wordpiece, the blocks that hold it."""
 
     def __init__(self, corpus: Corpus) -> None:
-        uid = np.asarray(corpus.uid)
-        self.row_by_uid = np.argsort(uid, kind="stable")
-        self.sorted_uid = uid[self.row_by_uid]
+        self.corpus = corpus
         held = [np.unique(np.concatenate([corpus.title(row), corpus.tokens(row)])) for row in range(len(corpus))]
         blocks = np.repeat(np.arange(len(corpus)), [len(tokens) for tokens in held])
         tokens = np.concatenate(held).astype(np.int64)
@@ -83,9 +81,8 @@ class _Postings:
             return np.empty(0, dtype=np.int64)
         lists = [self.blocks[self.starts[token] : self.starts[token + 1]] for token in known[used]]
         weights = np.repeat(self.idf[known[used]], lengths[used])
-        score = np.bincount(np.concatenate(lists), weights, minlength=len(self.sorted_uid))
-        first, stop = (np.searchsorted(self.sorted_uid, own_uid, side) for side in ("left", "right"))
-        score[self.row_by_uid[first:stop]] = 0.0
+        score = np.bincount(np.concatenate(lists), weights, minlength=len(self.corpus))
+        score[self.corpus.rows_of(own_uid)] = 0.0
         if count == 1:
             return np.array([score.argmax()]) if score.any() else np.empty(0, dtype=np.int64)
         least = np.partition(score, -count)[-count] if count < len(score) else 0.0

@@ -19,6 +19,9 @@ class Rows(list):
         super().__init__(Row(*row) for row in rows)
         self.uid = np.array(uid, dtype=np.uint64)
 
+    def rows_of(self, uid):
+        return np.flatnonzero(self.uid == uid)
+
 
 CORPUS = Rows(
     [("a-0", "A"), ("a-1", "A"), ("b-0", "B"), ("b-0", "B"), ("c-0", "A"), ("a-2", ""), ("d-0", "")],
