@@ -13,8 +13,8 @@ from realmctl.errors import MismatchError
 from realmctl.pipeline import Stage, reads, setting
 from realmctl.pipeline.comparing import (
     STUDENT_T,
+    ComparedRun,
     Number,
-    Row,
     compare,
     comparison_csv,
     comparison_text,
@@ -83,7 +83,7 @@ def test_seeds_are_one_row_with_mean_and_interval(w):
 
 
 def test_a_number_that_some_runs_lack_has_its_own_count():
-    row = Row(("a/v1", "a/v2", "a/v3"), {}, {"some": Number.of([1.0, 1.0]), "all": Number.of([2.0] * 3)})
+    row = ComparedRun(("a/v1", "a/v2", "a/v3"), {}, {"some": Number.of([1.0, 1.0]), "all": Number.of([2.0] * 3)})
     assert [row.number(name) for name in ("some", "all", "none")] == ["1 (n = 2)", "2", "-"]
 
 

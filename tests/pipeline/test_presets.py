@@ -60,12 +60,14 @@ def test_condenser_is_trained_as_its_authors_train_it(preset, batch, contrastive
 
 def test_retromae_is_trained_as_its_authors_train_it():
     """examples/pretrain/README.md of the public code: 8 processes with 32 passages each."""
+    pytest.importorskip("realmctl.lab.retromae")
     recipe = {"batch_size": 256, "lr": 1e-4, "mask_rate": 0.3, "decoder_mask_rate": 0.5, "length": 512, "warmup": None}
     settings = settings_of("retromae", "retromae-init")
     assert recipe.items() <= settings.items() and "steps" not in settings
 
 
 def test_spider_is_trained_as_its_authors_train_it():
+    pytest.importorskip("realmctl.lab.spider")
     recipe = {"batch_size": 1024, "lr": 2e-5, "steps": 200_000, "warmup": 2000, "keep_rate": 0.5, "window": 30}
     recipe |= {"official": ("short-spans",)}
     assert {**recipe, "query_length": 64, "pooling": "cls", "optimizer": "adamw"}.items() <= settings_of(

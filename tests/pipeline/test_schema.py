@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
+from realmctl import registry
 from realmctl.cli.available_stages import available_stages
 from realmctl.pipeline.fields import roles
 from realmctl.pipeline.pipeline_file import pair
@@ -43,7 +44,10 @@ def validator():
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_pipelines_of_the_repository_are_valid(validator, file):
-    assert [error.message for error in validator.iter_errors(yaml.safe_load(file.read_text()))] == []
+    pipeline = yaml.safe_load(file.read_text())
+    if len(registry.rooms()) < 2:
+        pytest.skip("the repository's pipelines use rooms")
+    assert [error.message for error in validator.iter_errors(pipeline)] == []
 
 
 @pytest.mark.parametrize(
