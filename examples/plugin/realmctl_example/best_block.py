@@ -9,7 +9,10 @@ from realmctl.training.losses import RetrieverLoss
 
 
 class BestBlock(RetrieverLoss):
-    """-max over z of log p(z|x) p(y|z,x), where REALM has the sum over z (equation 1). Legend: B queries, N candidates, M masks."""
+    """-max over z of log p(z|x) p(y|z,x), where REALM has the sum over z (equation 1).
+
+    Legend: B queries, N candidates, M masks.
+    """
 
     def __call__(
         self, score_BN: Tensor, log_prob_BNM: Tensor, hidden_BM: Tensor, present_BN: Tensor, normaliser: float
