@@ -82,7 +82,8 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 test-pages: $(READY) ## tests of how pages and reports are written: the tools of examples/, benchmarks/ and docs/, and the numbers that pages quote
 	$(BIN)/python -m pytest -p tests.conftest -m "not slow" -n 2 --dist worksteal examples/tests benchmarks/tests docs/tests
 
-mutations: $(READY) ## wrong lines in the heart of the code, of which the nearest tests must notice each, kept in docs/mutations.json: WORDS=marginal
+mutations: $(READY) ## mutants of the heart of the code by cosmic-ray, which the nearest tests must notice: hours; WORDS=marginal
+	$(BIN)/python -m pip install -q --disable-pip-version-check cosmic-ray==8.7.0
 	$(BIN)/python -m tests.mutations $(WORDS)
 
 docs: $(READY) ## the documentation site, built strictly into build/site: open build/site/index.html

@@ -26,7 +26,7 @@ OUTSIDE = {
     "SECURITY.md": "security.md",
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
-LEFT_OUT = re.compile(r"docs/results/[^/]+/.*|docs/mutations\.md")
+LEFT_OUT = re.compile(r"docs/results/[^/]+/.*")
 """Pages of docs/ that the site leaves out: reports and notes beside their runs, which its pages quote."""
 CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
 OPTION = re.compile(r"--(?:\[no-\])?[\w-]+")
