@@ -65,6 +65,18 @@ def offered(group: str) -> Mapping[str, str]:
     return {name: where for offers in rooms().values() for name, where in offers.get(group, {}).items()}
 
 
+def room_of(module: str) -> str:
+    """Return the room that a module belongs to, such as `realmctl.lab.spider`; empty for the core and for other packages."""
+    parts = module.split(".")
+    return ".".join(parts[:3]) if len(parts) > 2 and ".".join(parts[:2]) in ROOMS else ""
+
+
+def title_of(room: str) -> str:
+    """Return the title of a room for help texts, such as `Lab: spider`."""
+    package, name = room.split(".")[1:]
+    return f"{package.title()}: {name.replace('_', ' ')}"
+
+
 def object_at(where: str) -> object:
     """Import what "module:attribute" stands for."""
     module, _, attribute = where.partition(":")

@@ -9,12 +9,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from realmctl.cli import available_stages, order
+from realmctl.cli.command import command_of
 from realmctl.cli.help import Command, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
-from realmctl.cli.stage_command import command_of
 from realmctl.errors import EXIT_CODES, ConfigError, RealmctlError
 from realmctl.execution import standard_streams
 from realmctl.execution.signals import install_stop_now
+from realmctl.pipeline import removed
 from realmctl.pipeline.discovery import own_stages
 from realmctl.registry import object_at
 from realmctl.version import __version__
@@ -73,7 +74,7 @@ def build(only: str = "") -> typer.Typer:
     for name in wanted & others.keys() - unusable.keys():
         command: Any = object_at(others[name])
         text = description_of(command)
-        run = _listed if only in HELP else with_exit_code(command)
+        run = _listed if only in HELP else with_exit_code(command_of(command))
         app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(run)
     app.registered_commands.sort(key=lambda command: (order.place_of(command.name or ""), command.name or ""))
     return app
@@ -114,13 +115,13 @@ def _parse_and_run(arguments: list[str]) -> object:
         message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:
             raise
-        context = getattr(error, "ctx", None)
-        instead = _instead_of(getattr(error, "option_name", ""), getattr(context, "command", None))
-        where = getattr(context, "command_path", "realmctl")
-        raise ConfigError(f"{message()} {instead}See `{where} --help`.") from None
+        if told := _gone(error, arguments[0]):
+            raise ConfigError(told) from None
+        where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")
+        raise ConfigError(f"{message()} See `{where} --help`.") from None
 
 
-def _instead_of(option: str, command: object) -> str:
-    """What to do instead of an option that was removed: the function of a command lists such options in `removed`."""
-    removed = getattr(getattr(command, "callback", None), "removed", {})
-    return f"{removed[option]} " if option in removed else ""
+def _gone(error: Exception, command: str) -> str | None:
+    """Return what to do where a usage error is about a command or an option that is gone."""
+    option = getattr(error, "option_name", "")
+    return removed.advice(command, option) if option else removed.advice(command)

@@ -68,7 +68,7 @@ def _stages_of(name: str, owner: str, found: object) -> dict[str, type[Stage]]:
 
 
 def other_commands() -> dict[str, str]:
-    """{command: "module:function"} of the files in `realmctl.cli.commands` and of the rooms."""
+    """{command: "module:Class"} of the files in `realmctl.cli.commands` and of the rooms. `index_docs.py` has the class `IndexDocs`."""
     core = [info.name for info in pkgutil.iter_modules(commands.__path__)]
-    ours = {name.replace("_", "-"): f"{commands.__name__}.{name}:{name}" for name in core}
+    ours = {name.replace("_", "-"): f"{commands.__name__}.{name}:{name.title().replace('_', '')}" for name in core}
     return {**ours, **registry.offered(COMMANDS)}

@@ -12,17 +12,25 @@ from typer.core import TyperCommand, TyperOption
 WIDEST_TYPE = 16
 """Characters of the column of types. Choices that are longer are listed in the help text."""
 
+EVERY = "realmctl.every_option"
+"""Key of the context's `meta`, whether the help lists the advanced options too."""
+
 
 class Command(TyperCommand):
-    """A command whose help never cuts the name of an option.
+    """A command whose help never cuts the name of an option, and lists what most people set first.
 
-    A switch is shown as `--[no-]name` instead of as two names in two columns.
+    A switch is shown as `--[no-]name` instead of as two names in two columns. The options that the command's function names in `advanced` are listed
+    by `--help-all` alone.
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
-        shown = copy.copy(self)
-        shown.params = [_for_display(parameter, ctx) for parameter in self.params]
+        shown, advanced = copy.copy(self), getattr(self.callback, "advanced", ())
+        left_out = () if ctx.meta.get(EVERY) else [each.name for each in self.params if each.name in advanced]
+        hidden = {*left_out, *(() if left_out else ("help_all",))}
+        shown.params = [_for_display(each, ctx) for each in self.params if each.name not in hidden]
+        if left_out:
+            shown.epilog = f"{len(left_out)} more options that few people set: realmctl {self.name} --help-all"
         TyperCommand.format_help(shown, ctx, formatter)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import typer
 
 from realmctl import log
-from realmctl.cli.options import Quiet, Threads
+from realmctl.cli.options import HelpAll, Quiet, Threads
 from realmctl.errors import (
     BROKEN_PIPE,
     INTERRUPTED,
@@ -89,14 +89,14 @@ def _require_working_folder() -> None:
 
 
 def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` with the option `--quiet`, and with `--threads` if it `computes`.
+    """Return `command` with the options `--quiet` and `--help-all`, and with `--threads` if it `computes`.
 
     The returned function leaves with the documented exit code.
     """
     computes = getattr(command, "computes", False)
 
     @functools.wraps(command)
-    def run(quiet: bool, **values: Any) -> None:
+    def run(quiet: bool, help_all: bool, **values: Any) -> None:
         log.set_quiet(quiet or not processes.is_first())
         if computes:
             threads = values.pop("threads")
@@ -111,7 +111,9 @@ def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = inspect.signature(command, eval_str=True).parameters.values()
     threads = [inspect.Parameter("threads", keyword, default=None, annotation=Threads)] if computes else []
-    parameters = [*own, *threads, inspect.Parameter("quiet", keyword, default=False, annotation=Quiet)]
+    quiet = inspect.Parameter("quiet", keyword, default=False, annotation=Quiet)
+    help_all = inspect.Parameter("help_all", keyword, default=False, annotation=HelpAll)
+    parameters = [*own, *threads, quiet, help_all]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

@@ -1,13 +1,19 @@
-"""Options that several commands share. Each has one meaning and one help text."""
+"""Options that every command has, or every stage. Each has one meaning and one help text."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
+
+from realmctl.cli.help import EVERY
+from realmctl.pipeline import help_texts
+
+OUTPUT = "Output"
+"""Panel of where and how the result is written."""
 
 
 def path(value: str | Path) -> Path:
@@ -37,27 +43,12 @@ def computes(command: Function) -> Function:
     return command
 
 
-_output = functools.partial(typer.Option, rich_help_panel="Output")
-WORKSPACE_HELP = "Folder of the inputs and outputs whose path is not given."
-OUT_HELP = "Series to write to. Default: <workspace>/<kind>."
+_output = functools.partial(typer.Option, rich_help_panel=OUTPUT)
 Workspace = Annotated[
     Path,
-    _output("--workspace", "-w", envvar="REALMCTL_WORKSPACE", parser=path, help=WORKSPACE_HELP),
+    _output("--workspace", "-w", envvar="REALMCTL_WORKSPACE", parser=path, help=help_texts.WORKSPACE),
 ]
 Json = Annotated[bool, _output("--json", help="Print one JSON object.")]
-Language = Annotated[
-    str,
-    typer.Option(
-        help="Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or "
-        "else English."
-    ),
-]
-BadFiles = Annotated[
-    Literal["fail", "skip"],
-    typer.Option(
-        help="What happens with a file that cannot be read, such as an image or a scanned PDF. skip: it is set aside, and a warning names it."
-    ),
-]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -69,21 +60,24 @@ Threads = Annotated[
     ),
 ]
 Quiet = Annotated[bool, _output("--quiet", "-q", help="Print only errors on stderr.")]
-DryRun = Annotated[
+DryRun = Annotated[bool, _output("--dry-run", help=help_texts.DRY_RUN)]
+Out = Annotated[Path | None, _output("--out", "-o", parser=path, help=help_texts.OUT)]
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    """Print the help with all options, and leave."""
+    if wanted and not context.resilient_parsing:
+        context.meta[EVERY] = True
+        typer.echo(context.get_help())
+        raise typer.Exit()
+
+
+HelpAll = Annotated[
     bool,
     _output(
-        "--dry-run",
-        help="Print the plan and make nothing. A part of the work is done in a temporary folder, to estimate time and memory.",
+        "--help-all",
+        is_eager=True,
+        callback=_show_all,
+        help="Show all options, those too that few people set, and exit.",
     ),
-]
-Out = Annotated[Path | None, _output("--out", "-o", parser=path, help=OUT_HELP)]
-RegexAnswers = Annotated[
-    bool | None,
-    typer.Option(
-        "--regex-answers/--no-regex-answers",
-        help="Whether answers are regular expressions. Default: decided by the file's format.",
-    ),
-]
-AnswerField = Annotated[
-    str | None, typer.Option(help="Field that contains the answers, for a layout like EfficientQA's.")
 ]

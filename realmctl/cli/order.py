@@ -1,41 +1,49 @@
-"""The commands in the order in which people use them: the groups of `realmctl --help` and of the reference's pages."""
+"""The commands in the order in which people use them: the groups of `realmctl --help` and of the reference's pages.
+
+The commands of rooms stand in the group of their package, behind those of the core, unless the room names another group (`GROUP` below).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from realmctl import registry
+from realmctl.cli.available_stages import COMMANDS
+from realmctl.pipeline.discovery import GROUP as STAGES
+
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "First look": ("demo", "index-docs", "adapt", "doctor"),
+    "First look": ("index-docs", "adapt", "doctor"),
     "Documents and spans": ("chunk", "revise", "tag"),
-    "Encoders and retrievers": (
-        "import",
-        "mlm-init",
-        "condenser-init",
-        "retromae-init",
-        "ict-init",
-        "spider-init",
-        "generate-queries",
-        "mine-negatives",
-        "dpr-finetune",
-        "export",
-    ),
-    "Index and search": ("embed", "build-index", "search", "rank", "eval-run", "collect", "eval-beir", "eval-cloze"),
+    "Encoders and retrievers": ("mlm-init", "condenser-init", "ict-init"),
+    "Index and search": ("embed", "build-index", "search", "eval-cloze"),
     "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
-    "Questions and answers": ("split", "finetune", "eval-em", "score", "ask", "serve", "report"),
-    "Baselines": ("lm-init", "lm-finetune", "build-datastore", "eval-knn-lm"),
-    "Runs and artifacts": ("run", "schema", "plan", "ls", "show", "compare", "pin", "verify", "gc"),
+    "Questions and answers": ("split", "finetune", "eval-em", "score", "ask"),
+    "Runs and artifacts": ("run", "schema", "ls", "show", "compare", "pin", "verify", "gc"),
 }
 OTHERS = "More commands"
+ROOMS = {"realmctl.extras": "Extras", "realmctl.lab": "Lab"}
+"""{package of rooms: group of their commands}."""
+GROUP = "realmctl.groups"
+"""Under this name a room says in which group its commands stand: {command: group}."""
 
 
 def group_of(command: str) -> str:
     """Return the group of a command; OTHERS for one that no group names, such as a new stage."""
-    return next((group for group, names in GROUPS.items() if command in names), OTHERS)
+    if command in (placed := registry.offered(GROUP)):
+        return placed[command]
+    of_core = next((group for group, names in GROUPS.items() if command in names), "")
+    return of_core or ROOMS.get(_room_of(command).rpartition(".")[0], OTHERS)
 
 
-def place_of(command: str) -> tuple[int, int]:
-    """Return a key that sorts commands in order of use; those that no group names come last."""
-    for place, names in enumerate(GROUPS.values()):
-        if command in names:
-            return place, names.index(command)
-    return len(GROUPS), 0
+def _room_of(command: str) -> str:
+    """Return the room that offers a command or stage; empty for those of the core."""
+    offers = ((room, {**offer.get(COMMANDS, {}), **offer.get(STAGES, {})}) for room, offer in registry.rooms().items())
+    return next((room for room, names in offers if command in names), "")
+
+
+def place_of(command: str) -> tuple[int, int, str]:
+    """Return a key that sorts commands in order of use; those of rooms come last in a group, by room."""
+    group = group_of(command)
+    groups = [*GROUPS, *ROOMS.values(), OTHERS]
+    known = GROUPS.get(group, ())
+    return groups.index(group), known.index(command) if command in known else len(known), _room_of(command)

@@ -1,14 +1,17 @@
 """Stages: classes that read artifacts and make one."""
 
 from realmctl.pipeline.choosing import Named, choose, resolve
+from realmctl.pipeline.command import Command, InWorkspace, Show
 from realmctl.pipeline.fields import (
     ROLE,
     Precision,
     Role,
+    argument,
     check_device,
     check_refresh_device,
     flag_of,
     hints,
+    output,
     reads,
     roles,
     runtime,
@@ -21,18 +24,23 @@ from realmctl.pipeline.together import Exchange
 
 __all__ = [
     "ROLE",
+    "Command",
     "Exchange",
+    "InWorkspace",
     "Named",
     "Precision",
     "Role",
     "Settings",
+    "Show",
     "Stage",
+    "argument",
     "check_device",
     "check_refresh_device",
     "choose",
     "extended",
     "flag_of",
     "hints",
+    "output",
     "reads",
     "resolve",
     "roles",

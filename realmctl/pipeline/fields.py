@@ -62,7 +62,7 @@ class Role:
     """The role of a field in its stage."""
 
     name: str
-    """`reads`, `source`, `setting` or `runtime`."""
+    """`reads`, `source`, `setting` or `runtime`; in a command that makes no artifact also `argument` or `output`."""
     help: str
     kinds: tuple[str, ...] = ()
     """reads: the kinds of artifact that are accepted."""
@@ -96,6 +96,16 @@ class Role:
     """setting, runtime: the field, `field=value`, or fields with `|` between them, without which this one says nothing."""
     used_without: str = ""
     """setting, runtime: the field beside which this one says nothing."""
+    advanced: bool = False
+    """Whether `--help` leaves the option to `--help-all`."""
+    panel: str = ""
+    """Title of the option's panel in the help, in place of that of its role."""
+    short: str = ""
+    """A second name of the option, of one letter, such as `-k`."""
+    environment: str = ""
+    """output: the environment variable that gives the default."""
+    completes: bool = False
+    """argument: the shell completes artifacts."""
 
     def check_value(self, value: object, where: str) -> None:
         """Check that a value is one of the choices and lies in the range. Raises ConfigError, which names `where`."""
@@ -123,6 +133,7 @@ def reads(
     explicit_only: bool = False,
     instead_of: str = "",
     positional: bool = False,
+    advanced: bool = False,
     default: object = MISSING,
 ) -> Any:
     """Declare an input artifact. On the command line it defaults to the workspace's artifact of the field's name.
@@ -140,6 +151,7 @@ def reads(
         instead_of: For an index: the field of the model whose own index is taken as long as it is of the blocks. Otherwise the
             newest index of the blocks and of that model is taken from the series `index` beside the blocks.
         positional: The command also takes the artifact as its argument.
+        advanced: `--help` leaves the option to `--help-all`.
         default: None where the stage can do without it: with `optional`, `explicit_only`, `replaced_by` or `unused_when`. It stands in the
             call, because type checkers read it there.
     """
@@ -157,6 +169,7 @@ def reads(
         by_name,
         instead_of,
         positional=positional,
+        advanced=advanced,
     )
     return _field(role, default)
 
@@ -173,9 +186,46 @@ def source(
     literals: tuple[str, ...] = (),
     hub: bool = False,
     files: tuple[str, ...] = (),
+    used_with: str = "",
+    advanced: bool = False,
+    panel: str = "",
 ) -> Any:
     """Declare an input from outside: a path, `-`, a literal such as `train:8000`, or a hub id. The recipe has its hash."""
-    return _field(Role("source", help, positional=positional, literals=literals, hub=hub, files=files), default)
+    role = Role(
+        "source",
+        _told(help, used_with, ""),
+        positional=positional,
+        literals=literals,
+        hub=hub,
+        files=files,
+        used_with=used_with,
+        advanced=advanced,
+        panel=panel,
+    )
+    return _field(role, default)
+
+
+def argument(help: str, *, default: object = MISSING, completes: bool = False) -> Any:
+    """Declare what a command takes without the name of an option, such as a question. Only a command that makes no artifact has it.
+
+    Args:
+        help: Help text.
+        default: Value where none is given. A tuple takes any number of values.
+        completes: The shell completes artifacts.
+    """
+    return _field(Role("argument", help, positional=True, completes=completes), default)
+
+
+def output(help: str, *, default: object = MISSING, short: str = "", environment: str = "") -> Any:
+    """Declare where a command that makes no artifact writes, or how.
+
+    Args:
+        help: Help text of the flag.
+        default: Value where none is given.
+        short: A second name of one letter, such as `-o`.
+        environment: The variable that gives the default.
+    """
+    return _field(Role("output", help, short=short, environment=environment), default)
 
 
 def setting(
@@ -191,6 +241,9 @@ def setting(
     left_out_at: object = ...,
     used_with: str = "",
     used_without: str = "",
+    advanced: bool = False,
+    panel: str = "",
+    short: str = "",
 ) -> Any:
     """Declare a value that changes the result. It is part of the recipe.
 
@@ -207,6 +260,9 @@ def setting(
             field will do. The help begins with it. Without it a value other than the default is refused, or left out if a preset or the
             defaults of a pipeline gave it.
         used_without: The field beside which this one says nothing, likewise.
+        advanced: `--help` leaves the option to `--help-all`, because few people set it.
+        panel: Title of the option's panel in the help, where a command has panels of its own.
+        short: A second name of one letter, such as `-k`.
     """
     role = Role(
         "setting",
@@ -217,6 +273,9 @@ def setting(
         left_out_at=left_out_at,
         used_with=used_with,
         used_without=used_without,
+        advanced=advanced,
+        panel=panel,
+        short=short,
     )
     return _field(role, default)
 
@@ -240,11 +299,20 @@ def runtime(
     below: float | None = None,
     check: Check | None = None,
     used_with: str = "",
+    advanced: bool = False,
+    short: str = "",
 ) -> Any:
     """Declare a value that changes only where or how fast the work is done. It is not part of the recipe. Args: see `setting`."""
-    limits = _range(at_least, above, at_most, below)
-    told = _told(help, used_with, "")
-    role = Role("runtime", told, choices=choices, range=limits, check=check, used_with=used_with)
+    role = Role(
+        "runtime",
+        _told(help, used_with, ""),
+        choices=choices,
+        range=_range(at_least, above, at_most, below),
+        check=check,
+        used_with=used_with,
+        advanced=advanced,
+        short=short,
+    )
     return _field(role, default)
 
 

@@ -63,3 +63,16 @@ QUERY_WORDPIECES = (
     "short queries alone. 0: whole sentences."
 )
 WORKERS_ARE_UNKNOWN = "what the workers of its --executor take is not known here"
+WORKSPACE = "Folder of the inputs and outputs whose path is not given."
+OUT = "Series to write to. Default: <workspace>/<kind>."
+DRY_RUN = (
+    "Print the plan and make nothing. A part of the work is done in a temporary folder, to estimate time and memory."
+)
+LANGUAGE = (
+    "Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or else "
+    "English."
+)
+BAD_FILES = "What happens with a file that cannot be read, such as an image or a scanned PDF. skip: it is set aside, and a warning names it."
+SENTENCE_ENCODER = "Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub; for a language other than English a multilingual MiniLM of the hub."
+VARIABLE = "name=value: replaces a variable of the file. Repeatable."
+TABLE_FORM = "Form of the table; --json prints it as JSON."

@@ -38,6 +38,7 @@ from realmctl.pipeline import Role, Stage, hints, presets, roles
 from realmctl.pipeline.fields import heeded
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from realmctl.pipeline.plain_yaml import PlainLoader
+from realmctl.pipeline.removed import refuse
 from realmctl.pipeline.sources import is_literal
 from realmctl.pipeline.values import typed
 
@@ -234,6 +235,7 @@ def _defaults(file: Path, given: object, stages: Stages) -> dict[str, dict[str, 
         raise ConfigError(f"{file}: `defaults` must name stages, each with its settings.")
     for stage, values in given.items():
         _known(file, stage, stages)
+        refuse(str(stage), _fields(values))
         for field in _fields(values):
             _known(file, field, (*roles(stages[stage]), "preset"))
     return {stage: _fields(values) for stage, values in given.items()}
@@ -261,6 +263,7 @@ def _step(
     given = {key: value for key, value in entry.items() if key not in OF_THE_FILE}
     given = _over(_preset(where, stage, entry), given)
     places = {key: _place_of_value(file, name, key) for key in given}
+    refuse(stage.command(), given)
     for key in given:
         _known(file, key, roles(stage))
     inputs = _inputs(places, name, stage, given, {str(each) for each in outputs})

@@ -16,12 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast, dataclass_transform
 
-from realmctl.pipeline.fields import ROLE, flag_of, hints, reads, roles, runtime, setting, source
+from realmctl.pipeline.fields import ROLE, argument, flag_of, hints, output, reads, roles, runtime, setting, source
 from realmctl.pipeline.values import typed
 from realmctl.registry import object_at, offered
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime, argument, output)
+)
 class Settings:
     """Base of all settings. A subclass becomes a frozen dataclass with keyword-only fields.
 
@@ -34,7 +36,7 @@ class Settings:
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
                 raise TypeError(
-                    f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or runtime()"
+                    f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or runtime(), in a command also by argument() or output()"
                 )
 
     def __post_init__(self) -> None:

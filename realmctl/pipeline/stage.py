@@ -39,6 +39,7 @@ from realmctl.pipeline.choosing import Named, beside, choose
 from realmctl.pipeline.fields import flag_of, roles, unheeded
 from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
+from realmctl.pipeline.removed import refuse
 from realmctl.pipeline.settings import Settings
 from realmctl.pipeline.sources import HUB_FILES, digest_of, localise, provenance_of
 from realmctl.pipeline.together import Exchange, make_together
@@ -71,6 +72,11 @@ class Stage(Settings):
         if not cls.__doc__ or not (abstract or isinstance(getattr(cls, "makes", None), str)):
             raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
         super().__init_subclass__()
+
+    def __new__(cls, *_: object, **values: object) -> Self:
+        """Refuse a field that is gone by saying what to do. Raises ConfigError."""
+        refuse(cls.command(), values)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -52,16 +52,6 @@ MISTAKES = [
     ("finetune {parts} --questions queries.jsonl", INPUT, "no text under any of question"),
     ("eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl", INPUT, "their judgements in --qrels"),
     (
-        "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels qrels.tsv",
-        INPUT,
-        "no query is judged in",
-    ),
-    (
-        "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels corpus.jsonl",
-        INPUT,
-        "corpus.jsonl:1: not a judgement",
-    ),
-    (
         "rank --blocks {blocks} --method bm25 --queries qrels.tsv",
         INPUT,
         "holds relevance judgements (qrels), not queries",
@@ -134,18 +124,12 @@ MISTAKES = [
     ("finetune {parts} --questions questions.jsonl --retriever-beam 1", USAGE, "--retriever-beam 1 is below"),
     ("finetune {parts} --questions questions.jsonl --epochs 0", USAGE, "--epochs"),
     # Options that say nothing beside the others
-    ("pretrain {pretrain} --refresh-drift 0.1", USAGE, "--refresh-drift needs --refresh-every auto"),
     ("pretrain {pretrain} --reader-cache 2", USAGE, "--reader-cache needs --reader-lm"),
     ("pretrain {pretrain} --cloze-every 9", USAGE, "--cloze-every needs --cloze-recall"),
     ("mlm-init --blocks {blocks} --spans {spans} --mask-rate 0.3", USAGE, "--mask-rate"),
     ("mlm-init --blocks {blocks} --spans {spans} --length 32", USAGE, "--length"),
     ("mlm-init --blocks {blocks} --window 32", USAGE, "--window needs --practice curriculum"),
     ("condenser-init --blocks {blocks} --encoder {encoder} --group-by title", USAGE, "--group-by needs --contrastive"),
-    (
-        "ict-init --blocks {blocks} --encoder {encoder} --pairs crops --mask-rate 0.5",
-        USAGE,
-        "--mask-rate needs --pairs sentences",
-    ),
     ("build-index --embeddings {embeddings} --type exact --m 8", USAGE, "--m needs --type hnsw"),
     ("finetune {parts} --questions questions.jsonl --dev-every 9", USAGE, "--dev-every needs --dev"),
     ("finetune {parts} --questions questions.jsonl --hard-em-tau 9", USAGE, "--hard-em-tau needs --objective hard-em"),
@@ -159,11 +143,6 @@ MISTAKES = [
         "eval-em --blocks {blocks} --retrieval bm25 --questions questions.jsonl --reader-beam 2",
         USAGE,
         "--reader-beam needs --qa-model or --reader-lm",
-    ),
-    (
-        "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels qrels.tsv --answer-field gold",
-        USAGE,
-        "--answer-field",
     ),
 ]
 

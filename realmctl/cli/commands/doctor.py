@@ -9,15 +9,13 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from realmctl.artifacts.catalogue_text import size_text
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace
 from realmctl.errors import ResourceError, one_line
 from realmctl.execution.cores import free_cores, usable_cores
 from realmctl.index.names import hnswlib
+from realmctl.pipeline import InWorkspace, Show
 from realmctl.version import __version__
 
 if TYPE_CHECKING:  # machine.py imports torch, which may be damaged
@@ -52,33 +50,37 @@ class Environment:
     hnswlib: bool
 
 
-def doctor(workspace: Workspace = Path("artifacts"), json: Json = False) -> None:
+class Doctor(InWorkspace):
     """Describe the installation and the machine: versions, devices, extras, free disk, and the speed measured in two seconds."""
-    torch: TorchFacts | dict[str, str]
-    try:
-        from realmctl.cli.machine import torch_facts
 
-        torch = torch_facts()
-    except (ImportError, OSError) as error:
-        torch = {"error": one_line(error)}
-    folder = next(place for place in (workspace.absolute(), *workspace.absolute().parents) if place.exists())
-    found = Environment(
-        realmctl=__version__,
-        python=platform.python_version(),
-        system=platform.platform(),
-        cores=usable_cores(),
-        free_cores=free_cores(),
-        load=round(os.getloadavg()[0], 1),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        workspace=str(workspace),
-        free_disk_bytes=shutil.disk_usage(folder).free,
-        extras=installed_extras(),
-        torch=torch,
-        hnswlib=_works(hnswlib),
-    )
-    print_result(found, json, _text)
-    if isinstance(torch, dict):
-        raise ResourceError(f"PyTorch cannot be imported ({torch['error']}). Install realmctl again.")
+    def run(self, show: Show) -> None:
+        torch: TorchFacts | dict[str, str]
+        try:
+            from realmctl.cli.machine import torch_facts
+
+            torch = torch_facts()
+        except (ImportError, OSError) as error:
+            torch = {"error": one_line(error)}
+        folder = next(
+            place for place in (self.workspace.absolute(), *self.workspace.absolute().parents) if place.exists()
+        )
+        found = Environment(
+            realmctl=__version__,
+            python=platform.python_version(),
+            system=platform.platform(),
+            cores=usable_cores(),
+            free_cores=free_cores(),
+            load=round(os.getloadavg()[0], 1),
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            workspace=str(self.workspace),
+            free_disk_bytes=shutil.disk_usage(folder).free,
+            extras=installed_extras(),
+            torch=torch,
+            hnswlib=_works(hnswlib),
+        )
+        show(found, _text)
+        if isinstance(torch, dict):
+            raise ResourceError(f"PyTorch cannot be imported ({torch['error']}). Install realmctl again.")
 
 
 def _works(load: Callable[[], object]) -> bool:

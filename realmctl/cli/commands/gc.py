@@ -5,32 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from realmctl.artifacts.catalogue_text import size_text
 from realmctl.artifacts.gc import Collected, collect
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path
-from realmctl.pipeline.fields import MOST
+from realmctl.pipeline import InWorkspace, Show, argument, setting
 
 
-def gc(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            parser=path,
-            help="Workspaces or series to delete in. Default: the workspace.",
-        ),
-    ] = None,
-    keep: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Newest versions of each series that are kept in any case.")
-    ] = 1,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete. Without it, the command only lists.")] = False,
-    workspace: Workspace = Path("artifacts"),
-    json: Json = False,
-) -> None:
+class Gc(InWorkspace):
     """List or delete the versions that nothing needs.
 
     Kept are the newest and the pinned version of each series, everything that they and unfinished runs were made from, versions that a process
@@ -39,8 +20,14 @@ def gc(
     Kept is also what artifacts nearby were made from: those in the workspace that a named series lies in, series directly beside a named workspace, and
     those in --workspace. What only artifacts elsewhere need is deleted, so name their workspaces too.
     """
-    found = collect(folders or [workspace], keep, delete, workspace)
-    print_result(found.json(), json, lambda _: _text(found))
+
+    folders: tuple[Path, ...] = argument("Workspaces or series to delete in. Default: the workspace.", default=())
+    keep: int = setting("Newest versions of each series that are kept in any case.", default=1, at_least=1)
+    delete: bool = setting("Delete. Without it, the command only lists.", default=False)
+
+    def run(self, show: Show) -> None:
+        found = collect(list(self.folders) or [self.workspace], self.keep, self.delete, self.workspace)
+        show(found.json(), lambda _: _text(found))
 
 
 def _text(found: Collected) -> str:

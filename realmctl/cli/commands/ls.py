@@ -4,49 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from realmctl.artifacts import catalogue, catalogue_text
 from realmctl.artifacts.place import is_series
 from realmctl.cli import available_stages
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path
+from realmctl.pipeline import InWorkspace, Show, argument
 from realmctl.pipeline.comparing import Known, differences, known_in, shown
 from realmctl.pipeline.headline import headline_text
 
 
-def ls(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            parser=path,
-            help="Folder of series, a series, or the name of a series in the workspace. Default: the workspace.",
-        ),
-    ] = None,
-    workspace: Workspace = Path("artifacts"),
-    json: Json = False,
-) -> None:
+class Ls(InWorkspace):
     """List the versions of all series: kind, size, time and the most important number of each.
 
     What differs between the versions of a series is named behind the number; for one series it stands in columns. A star marks
     a pinned version.
     """
-    folder = catalogue.in_workspace(folder, workspace) if folder else workspace
-    versions = catalogue.listing(folder)
-    headlines = {version.path: _headline(version) for version in versions}
-    several = len({version.path.parent for version in versions}) < len(versions)
-    varying = (
-        _varying(versions, known_in([folder.parent if is_series(folder) else folder, workspace])) if several else {}
+
+    folder: Path | None = argument(
+        "Folder of series, a series, or the name of a series in the workspace. Default: the workspace.", default=None
     )
-    listed = [
-        {**version.json(), "headline": headlines[version.path], "differs": varying.get(version.path, {})}
-        for version in versions
-    ]
-    value = {"folder": str(folder), "artifacts": listed}
-    told = {path: {name: shown(value) for name, value in values.items()} for path, values in varying.items()}
-    print_result(value, json, lambda _: catalogue_text.listing_text(folder, versions, headlines, told))
+
+    def run(self, show: Show) -> None:
+        listed_in = catalogue.in_workspace(self.folder, self.workspace) if self.folder else self.workspace
+        versions = catalogue.listing(listed_in)
+        headlines = {version.path: _headline(version) for version in versions}
+        several = len({version.path.parent for version in versions}) < len(versions)
+        varying = (
+            _varying(versions, known_in([listed_in.parent if is_series(listed_in) else listed_in, self.workspace]))
+            if several
+            else {}
+        )
+        listed = [
+            {**version.json(), "headline": headlines[version.path], "differs": varying.get(version.path, {})}
+            for version in versions
+        ]
+        value = {"folder": str(listed_in), "artifacts": listed}
+        told = {path: {name: shown(value) for name, value in values.items()} for path, values in varying.items()}
+        show(value, lambda _: catalogue_text.listing_text(listed_in, versions, headlines, told))
 
 
 def _varying(versions: Sequence[catalogue.Version], known: Known) -> dict[Path, dict[str, Any]]:

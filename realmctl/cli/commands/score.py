@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from realmctl.artifacts import catalogue
 from realmctl.cli.input_files import on_disk
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
-from realmctl.pipeline import help_texts
+from realmctl.pipeline import Command, Show, argument, help_texts, setting
 from realmctl.questions.scorers import Scorer
 
 
-def score(
-    predictions: Annotated[
-        Path,
-        typer.Argument(
-            parser=path,
-            help="JSON lines with question and prediction, SQuAD's object of ids and predictions, or a scores artifact.",
-        ),
-    ],
-    references: Annotated[
-        Path, typer.Argument(parser=path, help="Questions with answers, in any format that eval-em reads.")
-    ],
-    scorer: Annotated[Literal["auto", Scorer], typer.Option(help=help_texts.SCORER)] = "auto",
-    all_scorers: Annotated[
-        bool, typer.Option("--all-scorers", help="List the questions on which the scorers disagree.")
-    ] = False,
-    regex_answers: RegexAnswers = None,
-    answer_field: AnswerField = None,
-    json: Json = False,
-) -> None:
+class Score(Command):
     """Score a file of predictions: exact match with every scorer that fits the answers. No model is needed."""
-    from realmctl.questions import scoring
 
-    with on_disk(predictions, references) as (predicted, asked):
-        scores, judged = scoring.score(
-            catalogue.predictions_of(predicted), asked, scorer=scorer, is_regex=regex_answers, answer_field=answer_field
-        )
-    if all_scorers:
-        scores["disagreements"] = [each.record() for each in judged if each.disagrees]
-    print_result(scores, json, scoring.scores_text)
+    predictions: Path = argument(
+        "JSON lines with question and prediction, SQuAD's object of ids and predictions, or a scores artifact."
+    )
+    references: Path = argument("Questions with answers, in any format that eval-em reads.")
+    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto")
+    all_scorers: bool = setting("List the questions on which the scorers disagree.", default=False)
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+
+    def run(self, show: Show) -> None:
+        from realmctl.questions import scoring
+
+        with on_disk(self.predictions, self.references) as (predicted, asked):
+            scores, judged = scoring.score(
+                catalogue.predictions_of(predicted),
+                asked,
+                scorer=self.scorer,
+                is_regex=self.regex_answers,
+                answer_field=self.answer_field,
+            )
+        if self.all_scorers:
+            scores["disagreements"] = [each.record() for each in judged if each.disagrees]
+        show(scores, scoring.scores_text)

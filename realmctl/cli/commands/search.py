@@ -5,100 +5,84 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from realmctl.cli import completion
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, computes, path, text
-from realmctl.pipeline import help_texts
-from realmctl.pipeline.fields import MOST
+from realmctl.pipeline import InWorkspace, Show, argument, help_texts, reads, setting
 from realmctl.retrieval.names import Bm25Tokens, Fusion, search_methods
 
 WIDTH = 100
 """Characters of a line of a block's text."""
 
 
-@computes
-def search(
-    query: Annotated[list[str], typer.Argument(parser=text, help="Words or a question. Each argument is one query.")],
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar=f"<{'|'.join(search_methods())}>",
-            autocompletion=completion.choices(search_methods),
-            help="dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: dense where there is an index, else bm25.",
-        ),
-    ] = None,
-    top: Annotated[
-        int, typer.Option("--top", "-k", min=1, max=MOST, help="Number of blocks to print for a query.")
-    ] = 5,
-    blocks: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path,
-            autocompletion=completion.artifacts("blocks"),
-            help="Default: the newest of <workspace>/blocks that have an index; for bm25 the newest.",
-        ),
-    ] = None,
-    retriever: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path,
-            autocompletion=completion.artifacts("retriever"),
-            help="Retriever or model that embeds the queries. Default: the newest of <workspace>/retriever that has an index of the blocks.",
-        ),
-    ] = None,
-    index: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path,
-            autocompletion=completion.artifacts("index"),
-            help="Index, or a model with one. Default: the newest of <workspace>/index that fits.",
-        ),
-    ] = None,
-    bm25_weight: Annotated[float, typer.Option(min=0, max=1e6, help=help_texts.BM25_WEIGHT)] = 1.0,
-    fusion: Annotated[Fusion, typer.Option(help=help_texts.FUSION)] = "ranks",
-    bm25_stemmer: Annotated[str | None, typer.Option(help=help_texts.BM25_STEMMER)] = None,
-    bm25_tokens: Annotated[Bm25Tokens, typer.Option(help=help_texts.BM25_TOKENS)] = "pieces",
-    workspace: Workspace = Path("artifacts"),
-    json: Json = False,
-) -> None:
+class Search(InWorkspace):
     """Print the best blocks for some words, each with its title, its score and its text.
 
     It searches what `chunk`, `embed` and `build-index` made. `rank` ranks for a file of queries.
     """
-    from realmctl.retrieval.search.opening import load_search
 
-    found = load_search(
-        workspace,
-        method=method,
-        blocks=blocks,
-        retriever=retriever,
-        index=index,
-        bm25_weight=bm25_weight,
-        fusion=fusion,
-        bm25_stemmer=bm25_stemmer,
-        bm25_tokens=bm25_tokens,
+    computes = True
+
+    query: tuple[str, ...] = argument("Words or a question. Each argument is one query.")
+    method: str | None = setting(
+        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: dense where there is an index, else bm25.",
+        default=None,
+        choices=search_methods,
     )
-    results = [
-        {
-            "query": each,
-            "hits": [
-                {
-                    "score": hit.score,
-                    "title": hit.block.title,
-                    "block": hit.block.id,
-                    "document": hit.block.document,
-                    "text": hit.block.text,
-                }
-                for hit in found.search(each, top)
-            ],
-        }
-        for each in query
-    ]
-    print_result({"results": results}, json, _results_text)
+    top: int = setting("Number of blocks to print for a query.", default=5, at_least=1, short="-k")
+    blocks: Path | None = reads(
+        "blocks",
+        help="Default: the newest of <workspace>/blocks that have an index; for bm25 the newest.",
+        explicit_only=True,
+        default=None,
+    )
+    retriever: Path | None = reads(
+        "retriever",
+        help="Retriever or model that embeds the queries. Default: the newest of <workspace>/retriever that has an index of the blocks.",
+        explicit_only=True,
+        default=None,
+    )
+    index: Path | None = reads(
+        "index",
+        help="Index, or a model with one. Default: the newest of <workspace>/index that fits.",
+        explicit_only=True,
+        default=None,
+    )
+    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
+
+    def run(self, show: Show) -> None:
+        from realmctl.retrieval.search.opening import load_search
+
+        found = load_search(
+            self.workspace,
+            method=self.method,
+            blocks=self.blocks,
+            retriever=self.retriever,
+            index=self.index,
+            bm25_weight=self.bm25_weight,
+            fusion=self.fusion,
+            bm25_stemmer=self.bm25_stemmer,
+            bm25_tokens=self.bm25_tokens,
+        )
+        results = [
+            {
+                "query": each,
+                "hits": [
+                    {
+                        "score": hit.score,
+                        "title": hit.block.title,
+                        "block": hit.block.id,
+                        "document": hit.block.document,
+                        "text": hit.block.text,
+                    }
+                    for hit in found.search(each, self.top)
+                ],
+            }
+            for each in self.query
+        ]
+        show({"results": results}, _results_text)
 
 
 def _results_text(value: Mapping[str, Any]) -> str:

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from realmctl.artifacts.place import require_place
 from realmctl.cli.input_files import on_disk
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
-from realmctl.pipeline.fields import MOST
+from realmctl.pipeline import Command, Show, argument, help_texts, output, setting
 
 
-def split(
-    questions: Annotated[list[Path], typer.Argument(parser=path, help="Question files; together they are one set.")],
-    train: Annotated[Path, typer.Option(parser=path, help="File to write: training questions, as JSON lines.")],
-    dev: Annotated[Path, typer.Option(parser=path, help="File to write: dev questions, as JSON lines.")],
-    max_answer_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST, help="Drop answers with more tokens, and questions without an answer left. NQ-open: 5."
-        ),
-    ] = None,
-    regex_answers: RegexAnswers = None,
-    answer_field: AnswerField = None,
-    json: Json = False,
-) -> None:
+class Split(Command):
     """Split questions into training and dev as ORQA does: by FarmHash, with a tenth for dev."""
-    from realmctl.questions import splits
 
-    require_place(train, f"--train {train}")
-    require_place(dev, f"--dev {dev}")
-    with on_disk(*questions) as sources:
-        counts = splits.split(
-            sources, train, dev, max_answer_tokens=max_answer_tokens, is_regex=regex_answers, answer_field=answer_field
-        )
-    print_result(counts, json, splits.split_text)
+    questions: tuple[Path, ...] = argument("Question files; together they are one set.")
+    train: Path = output("File to write: training questions, as JSON lines.")
+    dev: Path = output("File to write: dev questions, as JSON lines.")
+    max_answer_tokens: int | None = setting(
+        "Drop answers with more tokens, and questions without an answer left. NQ-open: 5.", default=None, at_least=1
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+
+    def run(self, show: Show) -> None:
+        from realmctl.questions import splits
+
+        require_place(self.train, f"--train {self.train}")
+        require_place(self.dev, f"--dev {self.dev}")
+        with on_disk(*self.questions) as sources:
+            counts = splits.split(
+                sources,
+                self.train,
+                self.dev,
+                max_answer_tokens=self.max_answer_tokens,
+                is_regex=self.regex_answers,
+                answer_field=self.answer_field,
+            )
+        show(counts, splits.split_text)

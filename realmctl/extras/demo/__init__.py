@@ -2,6 +2,7 @@
 
 OFFERS = {
     "realmctl.commands": {
-        "demo": "realmctl.extras.demo.command:demo",
+        "demo": "realmctl.extras.demo.command:Demo",
     },
+    "realmctl.groups": {"demo": "First look"},
 }

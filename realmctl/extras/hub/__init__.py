@@ -2,7 +2,7 @@
 
 OFFERS = {
     "realmctl.commands": {
-        "import": "realmctl.extras.hub.import_command:import_",
-        "export": "realmctl.extras.hub.export_command:export",
+        "import": "realmctl.extras.hub.import_command:Import",
+        "export": "realmctl.extras.hub.export_command:Export",
     },
 }

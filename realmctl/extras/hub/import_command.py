@@ -3,99 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from realmctl.artifacts import catalogue
 from realmctl.artifacts.description import Pooling
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Out, Workspace, computes, path
+from realmctl.pipeline import InWorkspace, Show, argument, help_texts, output, reads, runtime, setting
+from realmctl.pipeline import source as from_outside
 from realmctl.pipeline.fields import MOST_WORKERS
 
 ENCODERS = "Encoders of other projects"
 
 
-@computes
-def import_(
-    source: Annotated[str, typer.Argument(help="Folder or hub id of a REALM checkpoint or of an encoder.")],
-    tokenizer: Annotated[
-        str | None, typer.Option(help="Folder or hub id of a tokenizer, if the checkpoint has none.")
-    ] = None,
-    titles: Annotated[
-        Path | None, typer.Option(parser=path, help="Open QA: text file with the title of one block on each line.")
-    ] = None,
-    block_records: Annotated[
-        Path | None, typer.Option(parser=path, help="Open QA: block_records.npy, if the checkpoint has none.")
-    ] = None,
-    retriever: Annotated[
-        Path | None,
-        typer.Option(parser=path, help="Open QA: the imported embedder that made the index of the checkpoint."),
-    ] = None,
-    block_encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or hub id of the block encoder, if SOURCE encodes queries alone.", rich_help_panel=ENCODERS
-        ),
-    ] = None,
-    pooling: Annotated[
-        Pooling | None,
-        typer.Option(
-            help="How states become one vector, for a plain encoder. Other folders say it themselves.",
-            rich_help_panel=ENCODERS,
-        ),
-    ] = None,
-    normalize: Annotated[
-        bool | None,
-        typer.Option(
-            "--normalize/--no-normalize",
-            help="Give vectors length 1. Default: as the folder says.",
-            rich_help_panel=ENCODERS,
-        ),
-    ] = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            help="Factor of the inner products: the inverse of a temperature. Default: 1.", rich_help_panel=ENCODERS
-        ),
-    ] = None,
-    query_prefix: Annotated[
-        str | None,
-        typer.Option(help="Text before each query. Default: the prompt in the folder.", rich_help_panel=ENCODERS),
-    ] = None,
-    block_prefix: Annotated[
-        str | None,
-        typer.Option(help="Text before each block. Default: the prompt in the folder.", rich_help_panel=ENCODERS),
-    ] = None,
-    block_form: Annotated[
-        Literal["pair", "separated", "joined"] | None,
-        typer.Option(
-            help="Form of a block. joined: title and body as one text. separated: with [SEP] between them, DPR's. pair: the same in two "
-            "segments. Default: separated for DPR, joined for others.",
-            rich_help_panel=ENCODERS,
-        ),
-    ] = None,
-    block_length: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens of a block that are read. Default: 288, or what the encoder can read.",
-            rich_help_panel=ENCODERS,
-        ),
-    ] = None,
-    truncate_dim: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many numbers of a vector are used, for an encoder that was trained for it (Matryoshka). Default: all, or as the "
-            "folder says.",
-            rich_help_panel=ENCODERS,
-        ),
-    ] = None,
-    workers: Annotated[int, typer.Option(min=0, max=MOST_WORKERS, help="Worker processes; 0 = all cores.")] = 0,
-    out: Out = None,
-    workspace: Workspace = Path("artifacts"),
-    json: Json = False,
-) -> None:
+class Import(InWorkspace):
     """Make artifacts of a REALM checkpoint, or a retriever of an encoder.
 
     Of REALM's checkpoints, an embedder or a scorer becomes a retriever, an encoder an encoder, and a reader a
@@ -104,20 +23,83 @@ def import_(
     Encoders are folders of sentence-transformers, Contriever, DPR and plain encoders of the families BERT,
     RoBERTa, XLM-R, CamemBERT, MPNet and ModernBERT. No code of a folder is executed.
     """
-    from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
-    from realmctl.imports.encoder_retriever import EncoderSettings
 
-    settings = EncoderSettings(
-        pooling=pooling,
-        normalize=normalize,
-        scale=scale,
-        query_prefix=query_prefix,
-        block_prefix=block_prefix,
-        block_form=block_form,
-        block_length=block_length,
-        truncate_dim=truncate_dim,
+    computes = True
+
+    source: str = argument("Folder or hub id of a REALM checkpoint or of an encoder.")
+    tokenizer: str | None = from_outside(
+        "Folder or hub id of a tokenizer, if the checkpoint has none.", default=None, hub=True
     )
-    extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, settings)
-    artifacts = import_checkpoint(source, workspace, extras, workers, out)
-    made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
-    print_result({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))
+    titles: Path | None = from_outside("Open QA: text file with the title of one block on each line.", default=None)
+    block_records: Path | None = from_outside("Open QA: block_records.npy, if the checkpoint has none.", default=None)
+    retriever: Path | None = reads(
+        "retriever",
+        help="Open QA: the imported embedder that made the index of the checkpoint.",
+        explicit_only=True,
+        default=None,
+    )
+    block_encoder: str | None = from_outside(
+        "Folder or hub id of the block encoder, if SOURCE encodes queries alone.",
+        default=None,
+        hub=True,
+        panel=ENCODERS,
+    )
+    pooling: Pooling | None = setting(
+        "How states become one vector, for a plain encoder. Other folders say it themselves.",
+        default=None,
+        panel=ENCODERS,
+    )
+    normalize: bool | None = setting(
+        "Give vectors length 1. Default: as the folder says.", default=None, panel=ENCODERS
+    )
+    scale: float | None = setting(
+        "Factor of the inner products: the inverse of a temperature. Default: 1.",
+        default=None,
+        at_least=1e-6,
+        at_most=1e6,
+        panel=ENCODERS,
+    )
+    query_prefix: str | None = setting(
+        "Text before each query. Default: the prompt in the folder.", default=None, panel=ENCODERS
+    )
+    block_prefix: str | None = setting(
+        "Text before each block. Default: the prompt in the folder.", default=None, panel=ENCODERS
+    )
+    block_form: Literal["pair", "separated", "joined"] | None = setting(
+        "Form of a block. joined: title and body as one text. separated: with [SEP] between them, DPR's. pair: the same in two segments. "
+        "Default: separated for DPR, joined for others.",
+        default=None,
+        panel=ENCODERS,
+    )
+    block_length: int | None = setting(
+        "Tokens of a block that are read. Default: 288, or what the encoder can read.", default=None, panel=ENCODERS
+    )
+    truncate_dim: int | None = setting(
+        "How many numbers of a vector are used, for an encoder that was trained for it (Matryoshka). Default: all, or as the folder says.",
+        default=None,
+        at_least=1,
+        panel=ENCODERS,
+    )
+    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
+    out: Path | None = output(help_texts.OUT, default=None, short="-o")
+
+    def run(self, show: Show) -> None:
+        from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+        from realmctl.imports.encoder_retriever import EncoderSettings
+
+        settings = EncoderSettings(
+            pooling=self.pooling,
+            normalize=self.normalize,
+            scale=self.scale,
+            query_prefix=self.query_prefix,
+            block_prefix=self.block_prefix,
+            block_form=self.block_form,
+            block_length=self.block_length,
+            truncate_dim=self.truncate_dim,
+        )
+        extras = ImportExtras(
+            self.tokenizer, self.block_records, self.titles, self.retriever, self.block_encoder, settings
+        )
+        artifacts = import_checkpoint(self.source, self.workspace, extras, self.workers, self.out)
+        made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
+        show({"made": made}, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))

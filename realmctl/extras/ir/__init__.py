@@ -7,6 +7,6 @@ OFFERS = {
         "collect": "realmctl.extras.ir.collect:Collect",
     },
     "realmctl.commands": {
-        "eval-beir": "realmctl.extras.ir.eval_beir_command:eval_beir",
+        "eval-beir": "realmctl.extras.ir.eval_beir_command:EvalBeir",
     },
 }

@@ -2,6 +2,6 @@
 
 OFFERS = {
     "realmctl.commands": {
-        "plan": "realmctl.extras.plan.command:plan",
+        "plan": "realmctl.extras.plan.command:Plan",
     },
 }

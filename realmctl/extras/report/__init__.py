@@ -2,6 +2,6 @@
 
 OFFERS = {
     "realmctl.commands": {
-        "report": "realmctl.extras.report.command:report",
+        "report": "realmctl.extras.report.command:Report",
     },
 }

@@ -3,48 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from realmctl.artifacts.place import require_place
-from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path
 from realmctl.errors import ConfigError, require_package
-from realmctl.pipeline.fields import MOST
+from realmctl.pipeline import InWorkspace, Show, argument, output, reads, setting
 
 
-def report(
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            parser=path, help="Models, scores or other training artifacts, or folders of them. Default: the workspace."
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", parser=path, help="HTML file to write.")] = Path("report.html"),
-    blocks: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path,
-            help="Blocks to search for answers. Default: the blocks of the scores, if they are in the workspace.",
-        ),
-    ] = None,
-    questions: Annotated[
-        int, typer.Option(min=0, max=MOST, help="Largest number of questions to show for each scores artifact.")
-    ] = 200,
-    workspace: Workspace = Path("artifacts"),
-    json: Json = False,
-) -> None:
+class Report(InWorkspace):
     """Write one HTML file: curves over steps, the step at which each question fails, and the evidence of each answer.
 
     The file needs no network.
     """
-    if out.is_dir():
-        raise ConfigError(f"--out {out} is a folder. Name an HTML file, such as {out / 'report.html'}.")
-    require_place(out, f"--out {out}")
-    for package in ("jinja2", "matplotlib"):
-        require_package(package, "report", "realmctl report")
-    from realmctl.extras.report import page
 
-    written = page.write(runs or [workspace], out, blocks=blocks, workspace=workspace, questions=questions)
-    print_result(written, json, lambda value: value.report)
+    runs: tuple[Path, ...] = argument(
+        "Models, scores or other training artifacts, or folders of them. Default: the workspace.", default=()
+    )
+    blocks: Path | None = reads(
+        "blocks",
+        help="Blocks to search for answers. Default: the blocks of the scores, if they are in the workspace.",
+        explicit_only=True,
+        default=None,
+    )
+    questions: int = setting("Largest number of questions to show for each scores artifact.", default=200, at_least=0)
+    out: Path = output("HTML file to write.", default=Path("report.html"), short="-o")
+
+    def run(self, show: Show) -> None:
+        if self.out.is_dir():
+            raise ConfigError(f"--out {self.out} is a folder. Name an HTML file, such as {self.out / 'report.html'}.")
+        require_place(self.out, f"--out {self.out}")
+        for package in ("jinja2", "matplotlib"):
+            require_package(package, "report", "realmctl report")
+        from realmctl.extras.report import page
+
+        written = page.write(
+            list(self.runs) or [self.workspace],
+            self.out,
+            blocks=self.blocks,
+            workspace=self.workspace,
+            questions=self.questions,
+        )
+        show(written, lambda value: value.report)

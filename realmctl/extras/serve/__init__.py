@@ -2,6 +2,7 @@
 
 OFFERS = {
     "realmctl.commands": {
-        "serve": "realmctl.extras.serve.command:serve",
+        "serve": "realmctl.extras.serve.command:Serve",
     },
+    "realmctl.groups": {"serve": "Questions and answers"},
 }

@@ -10,9 +10,6 @@ OFFERS = {
         "lm-finetune": "realmctl.lab.language_models.lm_finetune:LmFinetune",
         "generate-queries": "realmctl.lab.language_models.generate_queries:GenerateQueries",
     },
-    "realmctl.commands": {
-        "lm-ask": "realmctl.lab.language_models.lm_ask_command:lm_ask",
-    },
     "realmctl.answerers": {
         "generative": "realmctl.lab.language_models.generative:GenerativeAnswerer",
     },
@@ -24,6 +21,9 @@ OFFERS = {
     },
     "realmctl.options.eval-utility": {
         "language-models": "realmctl.lab.language_models.options:UtilityLmOptions",
+    },
+    "realmctl.options.ask": {
+        "language-models": "realmctl.lab.language_models.options:AskLmOptions",
     },
     "realmctl.options.eval-em": {
         "language-models": "realmctl.lab.language_models.options:EvalLmOptions",

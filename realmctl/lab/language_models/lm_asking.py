@@ -38,7 +38,7 @@ def ask_language_model(
         InputError: there are no blocks, or no language model that can be used.
     """
     if not question.strip():
-        raise ConfigError('lm-ask needs a question, such as realmctl lm-ask "Who wrote it?".')
+        raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     folder = Path(localise(reader_lm, (), True, "--reader-lm"))
     search = load_search(workspace, blocks=blocks, index=index)
     model = ReadingModel.open(folder, search, options)

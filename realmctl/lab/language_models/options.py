@@ -1,4 +1,4 @@
-"""What language models add to stages of the core: a reader of `pretrain` and `eval-utility`, and one that answers in `eval-em`."""
+"""What language models add to the core: a reader of `pretrain` and `eval-utility`, and one that answers in `eval-em` and `ask`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Settings, help_texts, reads, runtime, setting, source
 from realmctl.questions.scorers import Scorer
-from realmctl.retrieval.answering.settings import EvalSettings
+from realmctl.retrieval.answering.settings import AskSettings, EvalSettings
 from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.answering.qa_model import Answering
+    from realmctl.lab.language_models.reading_model import ReadingOptions
+    from realmctl.retrieval.answering.qa_model import AnsweredQuestion, Answering
     from realmctl.retrieval.search.searcher import Searcher
 
 Reading = Literal["mixed", "together"]
@@ -172,17 +173,9 @@ class UtilityLmOptions(LmReaderOptions, UtilitySettings):
         )
 
 
-class EvalLmOptions(LmReaderOptions, EvalSettings):
-    """Evaluating a language model that reads what a searcher finds, as it is."""
+class LmAnswerOptions(LmReaderOptions):
+    """A language model that answers from what it reads."""
 
-    qa_model: Artifact | None = reads(
-        "qa-model",
-        help="Fine-tuned model to evaluate.",
-        replaced_by=lambda given: bool(
-            given.get("retrieval") or given.get("reader_lm") or (given.get("retriever") and given.get("index"))
-        ),
-        default=None,
-    )
     reading: Reading = setting(
         "mixed: each block in a prompt of its own, and the answers mixed by p(z|x) (REPLUG). together: all blocks in one prompt.",
         default="mixed",
@@ -204,6 +197,32 @@ class EvalLmOptions(LmReaderOptions, EvalSettings):
         left_out_at=32,
     )
 
+    def reading_options(self, blocks: int | None) -> ReadingOptions:
+        """How the language model reads and answers. blocks: how many it reads; None for as many as usual."""
+        from realmctl.lab.language_models.reading_model import ReadingOptions
+
+        return ReadingOptions(
+            reading=self.reading,
+            blocks=blocks or ReadingOptions.blocks,
+            prompt=self.prompt,
+            block_prompt=self.block_prompt,
+            length=self.reader_length,
+            answer_length=self.answer_length,
+        )
+
+
+class EvalLmOptions(LmAnswerOptions, EvalSettings):
+    """Evaluating a language model that reads what a searcher finds, as it is."""
+
+    qa_model: Artifact | None = reads(
+        "qa-model",
+        help="Fine-tuned model to evaluate.",
+        replaced_by=lambda given: bool(
+            given.get("retrieval") or given.get("reader_lm") or (given.get("retriever") and given.get("index"))
+        ),
+        default=None,
+    )
+
     scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto", used_with=ANSWERS)
     reader_beam: int | None = setting(
         "blocks read per question. Default: as in fine-tuning; 5 with --reader-lm.",
@@ -223,7 +242,7 @@ class EvalLmOptions(LmReaderOptions, EvalSettings):
         super().check()
 
     def system(self) -> Answering | Searcher:
-        from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
+        from realmctl.lab.language_models.reading_model import ReadingModel
         from realmctl.retrieval.search.searcher import Searcher
         from realmctl.retrieval.search.text_search import TextSearch
 
@@ -231,13 +250,29 @@ class EvalLmOptions(LmReaderOptions, EvalSettings):
         if self.reader_lm is None:
             return searcher
         assert isinstance(searcher, Searcher)  # a qa-model is refused
-        options = ReadingOptions(
-            reading=self.reading,
-            blocks=self.reader_beam or ReadingOptions.blocks,
-            prompt=self.prompt,
-            block_prompt=self.block_prompt,
-            length=self.reader_length,
-            answer_length=self.answer_length,
-        )
         search = TextSearch(searcher, searcher.corpus)
-        return ReadingModel.open(Path(self.reader_lm), search, options, self.device, self.precision)
+        return ReadingModel.open(
+            Path(self.reader_lm), search, self.reading_options(self.reader_beam), self.device, self.precision
+        )
+
+
+class AskLmOptions(LmAnswerOptions, AskSettings):
+    """A question to a language model as it is, without fine-tuning, which reads what the workspace's search finds."""
+
+    def answer(self) -> AnsweredQuestion:
+        if self.reader_lm is None:
+            return super().answer()
+        from realmctl.lab.language_models.lm_asking import ask_language_model
+
+        for flag, value in (("--qa-model", self.qa_model), ("--without", self.without), ("--probe", self.probe)):
+            if value:
+                raise ConfigError(f"{flag} is for a fine-tuned model. Leave it out with --reader-lm.")
+        return ask_language_model(
+            self.question,
+            self.reader_lm,
+            self.workspace,
+            self.top,
+            self.reading_options(None),
+            blocks=self.blocks,
+            index=self.index,
+        )

@@ -1,4 +1,4 @@
-"""The settings of `eval-em`."""
+"""The settings of `eval-em` and of `ask`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.deviations import EvalDeviation, explained
-from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import (
+    InWorkspace,
+    Precision,
+    Settings,
+    argument,
+    check_device,
+    help_texts,
+    reads,
+    runtime,
+    setting,
+    source,
+)
+from realmctl.pipeline.workspace import default_series
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.answering.qa_model import Answering
+    from realmctl.retrieval.answering.qa_model import AnsweredQuestion, Answering
     from realmctl.retrieval.search.searcher import Searcher
 
 
@@ -86,3 +98,42 @@ class EvalSettings(Settings):
         from realmctl.retrieval.answering.evaluation import system_of
 
         return system_of(self)
+
+
+class AskSettings(InWorkspace):
+    """A question, and what answers it. Rooms add options to `ask` by subclasses (`realmctl.options.ask`)."""
+
+    question: str = argument("A question.")
+    qa_model: Path | None = reads("qa-model", help="Default: <workspace>/qa-model.", explicit_only=True, default=None)
+    blocks: Path | None = reads("blocks", help="Default: <workspace>/blocks.", explicit_only=True, default=None)
+    index: Path | None = reads(
+        "index",
+        help="Index to search. Default: the qa-model's own, or the newest beside the blocks that fits newer blocks.",
+        explicit_only=True,
+        default=None,
+    )
+    top: int = setting("Number of answers to print.", default=3, at_least=1, short="-k")
+    without: tuple[str, ...] = setting(
+        "Answer again without this block: its id, or the id or title of a document. Repeatable.", default=()
+    )
+    probe: Path | None = reads(
+        "model",
+        "qa-model",
+        help="Model that says how probable the answer is without any document: pre-trained, or a closed-book qa-model.",
+        explicit_only=True,
+        default=None,
+    )
+
+    def answer(self) -> AnsweredQuestion:
+        """Answer the question. Raises: see `realmctl.retrieval.answering.asking.ask`."""
+        from realmctl.retrieval.answering.asking import ask
+
+        return ask(
+            self.question,
+            self.qa_model or default_series("ask", "--qa-model", "qa-model", self.workspace / "qa-model"),
+            self.blocks or self.workspace / "blocks",
+            self.top,
+            index=self.index,
+            without=self.without,
+            probe=self.probe,
+        )

@@ -92,7 +92,7 @@ def test_what_cannot_be_tried_is_not_known_and_neither_is_what_reads_it(realmctl
         (["--as-of-paper"], "measured on this machine now"),
         (["p.yaml", "--steps", "5"], "--var replaces"),
         (["p.yaml", "--rehearse", "2"], "tests/processes"),
-        (["p.yaml", "--calibrate"], "Leave the option out"),
+        (["p.yaml", "--calibrate"], "Leave it out"),
         (["p.yaml", "--devicer", "1"], "See `realmctl plan --help`"),
         (["p.yaml", "--var", "x"], "name=value"),
     ],

@@ -7,7 +7,6 @@ The command ends with a result or one clear error: no traceback, no hang, bounde
 from __future__ import annotations
 
 import gzip
-import inspect
 import os
 import random
 import shutil
@@ -15,9 +14,9 @@ import socket
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.models import ArgumentInfo
 
 from realmctl.cli.available_stages import available_stages, other_commands
 from realmctl.pipeline import flag_of, hints, roles
@@ -133,13 +132,11 @@ def places(folder: Path) -> Iterator[tuple[list[str], str]]:
                 yield [*base, *given], "" if argument else flag_of(name)
     for name in OTHERS:
         base = [name, *BESIDE.get(name, [])]
-        function = object_at(other_commands()[name])
-        for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            kinds, infos = typing.get_args(parameter.annotation)[0], typing.get_args(parameter.annotation)[1:]
-            if Path in {kinds, *typing.get_args(kinds)} or parameter.name in ("source", "tokenizer", "bert"):
-                argument = any(isinstance(info, ArgumentInfo) for info in infos)
-                flags = [info.param_decls[0] for info in infos if getattr(info, "param_decls", None)]
-                yield base, "" if argument else (flags or [flag_of(parameter.name)])[0]
+        command: Any = object_at(other_commands()[name])
+        for field, role in roles(command).items():
+            hint = hints(command)[field]
+            if Path in {hint, *typing.get_args(hint)} or field in ("source", "tokenizer"):
+                yield base, "" if role.positional else flag_of(field)
 
 
 @pytest.mark.timeout(7200)

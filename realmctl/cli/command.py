@@ -1,4 +1,7 @@
-"""The command of a stage. The stage's fields become options, and the path of its artifact is printed on stdout."""
+"""The command of a stage, and of what else is declared by settings: the fields become options.
+
+A stage prints the path of its artifact on stdout; another command prints what its `run` shows.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,62 @@ from typing import Annotated, Any
 
 import typer
 
-from realmctl import log
+from realmctl import log, registry
 from realmctl.artifacts import catalogue
 from realmctl.cli import completion
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import DryRun, Json, Out, Workspace, computes, path
+from realmctl.cli.options import DryRun, Json, Out, Workspace, computes, path, text
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
-from realmctl.pipeline import ROLE, Role, Stage, flag_of, hints, planning, presets, roles
+from realmctl.pipeline import ROLE, Command, Role, Settings, Stage, flag_of, hints, planning, presets, roles
 from realmctl.pipeline.fields import MOST, heeded
+from realmctl.pipeline.removed import refuse
 from realmctl.pipeline.values import names_beside_number
 from realmctl.pipeline.workspace import with_defaults
 
 ARGUMENT = "_argument"
 """Suffix of the hidden positional twin of an option."""
 PANELS = {
+    "argument": "Arguments",
     "reads": "Inputs",
     "source": "Inputs",
-    "setting": "Settings (part of the recipe)",
+    "setting": "Settings",
     "runtime": "Compute",
+    "output": "Output",
 }
+"""{role: panel of the help}, in this order."""
+RECIPE = "Settings (part of the recipe)"
+"""Panel of the settings of a stage."""
 
 
-def command_of(stage: type[Stage]) -> Callable[..., None]:
-    """Return the function that Typer turns into the stage's command."""
+def command_of(kind: type[Stage] | type[Command]) -> Callable[..., None]:
+    """Return the function that Typer turns into the command. Its attribute `advanced` names the options that `--help` leaves out."""
+    run, more = _stage(kind) if issubclass(kind, Stage) else _other(kind)
+    known = roles(kind)
+    items = sorted(fields(kind), key=lambda item: _place(_panel(kind, item)))
+    run.advanced = {name for name, role in known.items() if role.advanced}  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            *(_parameter(kind, item) for item in items),
+            *(_argument(item) for item in items if _has_argument(known[item.name])),
+            *more,
+        ]
+    )
+    return run
+
+
+_keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parameter]]:
+    """Return what a stage's command does, and the options that every stage has."""
 
     def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
         name = values.pop("preset", None)  # its callback has set the defaults of the other options
         preset = presets.settings_of(name, stage.command()) if name else {}
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in _joined(values).items()}
+        given = _given(values)
+        refuse(stage.command(), given)
         named = [field for field, value in given.items() if value != preset.get(field, ...)]
         made = stage(**with_defaults(stage, heeded(stage, given, named), workspace))
         for name, artifact in made.inputs().items():
@@ -57,25 +86,55 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
 
     if "device" in roles(stage):
         computes(run)
-    panels = [*PANELS.values()]
-    items = sorted(fields(stage), key=lambda item: panels.index(PANELS[item.metadata[ROLE].name]))
-    keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            *(_parameter(item, hints(stage)[item.name]) for item in items),
-            *(_argument(item) for item in items if _has_argument(item.metadata[ROLE])),
-            *_preset(stage.command()),
-            keyword("out", default=None, annotation=Out),
-            keyword("workspace", default=Path("artifacts"), annotation=Workspace),
-            keyword("json", default=False, annotation=Json),
-            keyword("dry_run", default=False, annotation=DryRun),
-        ]
-    )
-    return run
+    return run, [
+        *_preset(stage.command()),
+        _keyword("out", default=None, annotation=Out),
+        _keyword("workspace", default=Path("artifacts"), annotation=Workspace),
+        _keyword("json", default=False, annotation=Json),
+        _keyword("dry_run", default=False, annotation=DryRun),
+    ]
 
 
-def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
+def _other(command: type[Command]) -> tuple[Callable[..., None], list[inspect.Parameter]]:
+    """Return what a command does that makes no artifact, and the option that each has."""
+
+    def run(json: bool, **values: Any) -> None:
+        def show(value: Any, text: Callable[[Any], str] | None) -> None:
+            if json or text:
+                print_result(value, json, text or str)
+
+        command(**_given(values)).run(show)
+
+    if command.computes:
+        computes(run)
+    return run, [_keyword("json", default=False, annotation=Json)]
+
+
+def _given(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the values of the fields as their types have them."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in _joined(values).items()}
+
+
+def _panel(kind: type[Settings], item: Field[Any]) -> str:
+    """Return the panel of an option: its own, that of the room that adds it, or that of its role."""
     role: Role = item.metadata[ROLE]
+    owner = next(base for base in kind.__mro__ if item.name in inspect.get_annotations(base))
+    room = registry.room_of(owner.__module__)
+    if room and room != registry.room_of(kind.__module__):
+        return registry.title_of(room)
+    return role.panel or (RECIPE if role.name == "setting" and issubclass(kind, Stage) else PANELS[role.name])
+
+
+def _place(panel: str) -> tuple[int, str]:
+    """Return a key that sorts panels: panels of rooms, and those with titles of their own, stand behind the settings."""
+    usual = list(dict.fromkeys(PANELS.values()))
+    settings = usual.index(PANELS["setting"])
+    return (settings, "") if panel == RECIPE else (usual.index(panel), "") if panel in usual else (settings, panel)
+
+
+def _parameter(kind: type[Settings], item: Field[Any]) -> inspect.Parameter:
+    role: Role = item.metadata[ROLE]
+    hint: Any = hints(kind)[item.name]
     default = inspect.Parameter.empty if item.default is MISSING else item.default
     if role.name == "reads":
         hint, default = Path | None, None
@@ -87,21 +146,25 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
     beside = names_beside_number(hint)
     if beside:  # Typer has no option that is a number or a name, so the stage converts the text
         hint, default = str, str(default)
-    parser = path if Path in (hint, *typing.get_args(hint)) else None
+    parser = path if Path in (kinds := (hint, *typing.get_args(hint))) else text if str in kinds else None
     if role.positional and not _has_argument(role):
-        info: Any = typer.Argument(help=escape_markup(role.help), show_default=False, parser=parser)
+        info: Any = typer.Argument(
+            help=escape_markup(role.help),
+            show_default=False,
+            parser=parser,
+            autocompletion=completion.artifacts() if role.completes else None,
+        )
     else:
         flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
-        name = f"{flag}/{no}" if bool in (hint, *typing.get_args(hint)) else flag
-        text = escape_markup(_help(item.name, role))
+        names = [f"{flag}/{no}" if bool in kinds else flag, *([role.short] if role.short else [])]
         choices = ("int", *typing.get_args(beside)) if beside else role.choices() if role.choices else ()
-        names = f"<{'|'.join(choices)}>" if choices else None
         info = typer.Option(
-            name,
-            help=text,
-            rich_help_panel=PANELS[role.name],
-            parser=parser,
-            metavar=names,
+            *names,
+            help=escape_markup(_help(item.name, role)),
+            rich_help_panel=_panel(kind, item),
+            parser=None if beside else parser,
+            metavar=f"<{'|'.join(choices)}>" if choices else None,
+            envvar=role.environment or None,
             autocompletion=_completed(role),
         )
     annotation = Annotated[hint, info]
@@ -122,8 +185,7 @@ def _argument(item: Field[Any]) -> inspect.Parameter:
         parser=path,
         autocompletion=_completed(role),
     )
-    name, keyword = item.name + ARGUMENT, inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, keyword, default=None, annotation=Annotated[Path | None, info])
+    return _keyword(item.name + ARGUMENT, default=None, annotation=Annotated[Path | None, info])
 
 
 def _joined(values: Mapping[str, object]) -> dict[str, Any]:
@@ -161,18 +223,16 @@ def _preset(command: str) -> list[inspect.Parameter]:
             context.default_map = dict(presets.settings_of(name, command))
         return name
 
-    text = f"Use the settings of a paper for the options that are not given: {', '.join(names)}."
     info = typer.Option(
         "--preset",
-        help=text,
-        rich_help_panel=PANELS["setting"],
+        help=f"Use the settings of a paper for the options that are not given: {', '.join(names)}.",
+        rich_help_panel=RECIPE,
         is_eager=True,
         callback=set_defaults,
         autocompletion=completion.choices(lambda: names),
     )
     annotation = Annotated[str | None, info]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter("preset", keyword, default=None, annotation=annotation)] if names else []
+    return [_keyword("preset", default=None, annotation=annotation)] if names else []
 
 
 def _help(name: str, role: Role) -> str:

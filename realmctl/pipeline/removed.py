@@ -1,0 +1,89 @@
+"""Options and commands that are gone, with what to do instead: for whoever comes with an older command line, pipeline file or script."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from realmctl.errors import ConfigError
+
+CONTRAST = ("ict-init", "spider-init", "dpr-finetune")
+MEASURED = (*CONTRAST, "condenser-init", "retromae-init", "pretrain")
+OUT = "Leave it out."
+
+_OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
+    (CONTRAST, ("--queue", "--momentum"), f"a momentum queue brought nothing (docs/results/adapt.md). {OUT}"),
+    (
+        ("ict-init",),
+        ("--pairs", "--delete-rate"),
+        f"pairs of crops, and words that are deleted, brought less than a sentence and its block (docs/results/adapt.md). {OUT}",
+    ),
+    (
+        ("ict-init",),
+        ("--hard-negatives",),
+        f"hard negatives by BM25 showed no gain without labels (docs/results/adapt.md); dpr-finetune has them. {OUT}",
+    ),
+    (("mlm-init",), ("--stop-at-accuracy",), "say by --steps how long training goes on."),
+    (
+        MEASURED,
+        ("--cloze-patience",),
+        "say by --steps or --minutes how long training goes on; --keep says which weights are kept.",
+    ),
+    (
+        ("pretrain",),
+        ("--refresh-drift",),
+        f"--refresh-every auto takes a snapshot at a drift of 0.001 (docs/refresh.md). {OUT}",
+    ),
+    (
+        ("pretrain",),
+        ("--ict-weight", "--ict-batch-size", "--distill-start"),
+        f"a second loss beside REALM's was not shown to help (docs/results/adapt.md). {OUT}",
+    ),
+    (("pretrain",), ("--reader frozen",), "write --freeze-reader."),
+    (
+        ("pretrain",),
+        ("--reader trained",),
+        "a reader is trained unless --freeze-reader is given; with --reader-lm write --train-reader.",
+    ),
+    (("plan",), ("--calibrate",), f"every plan is measured now. {OUT}"),
+    (
+        ("plan",),
+        ("--device", "--devices", "--as-of-paper", "--price"),
+        "the stages are measured on this machine now. Run plan on the machine that you ask about.",
+    ),
+    (
+        ("plan",),
+        ("--corpus", "--bert", "--steps", "--batch-size", "--candidates", "--refresh-every"),
+        "write the value into the pipeline file, as a variable that --var replaces.",
+    ),
+    (("plan",), ("--rehearse",), "the rehearsal is a test of realmctl now: python -m pytest -m slow tests/processes."),
+    (
+        ("eval-em",),
+        ("--qrels",),
+        "eval-em scores answers. Rank with rank, and judge the ranking with eval-run --qrels.",
+    ),
+)
+OPTIONS: Mapping[tuple[str, str], str] = {
+    (command, option): advice for commands, options, advice in _OPTIONS for command in commands for option in options
+}
+"""{(command, option): what to do}. An option with a value, such as `--reader frozen`, is gone with this value alone."""
+COMMANDS: Mapping[str, str] = {
+    "lm-ask": "write ask --reader-lm.",
+}
+"""{command: what to do}."""
+
+
+def advice(command: str, option: str = "") -> str | None:
+    """Return what to do in place of an option that is gone, or of a command; None for what never was."""
+    told = OPTIONS.get((command, option)) if option else COMMANDS.get(command)
+    return told and f"`{option or command}` is gone: {told}"
+
+
+def refuse(command: str, values: Mapping[str, object]) -> None:
+    """Say what to do in place of the first field, or value of a field, that is gone. values: {field: value}, as a script gives them.
+
+    Raises ConfigError.
+    """
+    for name, value in values.items():
+        flag = "--" + name.replace("_", "-")
+        if told := advice(command, flag) or advice(command, f"{flag} {value}"):
+            raise ConfigError(f"{command}: {told}")
