@@ -124,7 +124,7 @@ def test_eval_utility_of_a_language_model(chain, folders, tmp_path):
 
 
 def test_ask_with_a_language_model(chain, folders, realmctl):
-    command = ("lm-ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
+    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
     code, out, _ = realmctl(*command, "--json")
     found = json.loads(out)
     assert code == 0 and found["question"] and isinstance(found["answers"], list)
@@ -140,7 +140,7 @@ def test_what_only_a_language_model_obeys_is_refused_without_one(chain, realmctl
 
 
 def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, folders, realmctl):
-    command = ("lm-ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
+    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folders["make_gpt2"])
     code, _, err = realmctl(*command, "--index", model.path, "--json")
     assert code == 0, err
 
@@ -148,7 +148,7 @@ def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, fold
 def test_a_chat_model_reads_the_prompt_that_is_named(chain, tmp_path, realmctl):
     folder = make_gpt2(tmp_path / "chat")
     (folder / "chat_template.jinja").write_text("{{ messages }}")
-    command = ("lm-ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folder)
+    command = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, "--reader-lm", folder)
     code, out, err = realmctl(*command)
     assert (code, out) == (2, "") and "--prompt" in err and len(err.strip().splitlines()) <= 2
     assert realmctl(*command, "--prompt", "Question: {question} Answer:")[0] == 0
@@ -156,7 +156,7 @@ def test_a_chat_model_reads_the_prompt_that_is_named(chain, tmp_path, realmctl):
 
 def test_ask_refuses_what_is_no_language_model(chain, tmp_path, realmctl):
     (tmp_path / "empty").mkdir()
-    command = ("lm-ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")
+    command = ("ask", "Who?", "--workspace", chain.folder, "--reader-lm", tmp_path / "empty")
     code, _, err = realmctl(*command)
     assert code == 3 and str(tmp_path / "empty") in err and len(err.strip().splitlines()) <= 2
 
