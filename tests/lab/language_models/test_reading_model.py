@@ -128,15 +128,19 @@ def test_ask_with_a_language_model(chain, folders, realmctl):
     code, out, _ = realmctl(*command, "--json")
     found = json.loads(out)
     assert code == 0 and found["question"] and isinstance(found["answers"], list)
+    code, _, err = realmctl(*command, "--without", "x")
+    assert code == 2 and "--without is for a fine-tuned model" in err
 
 
 @pytest.mark.parametrize(
     "given", [("--reading", "together"), ("--prompt", "{question}?"), ("--block-prompt", "{title} {block}")]
 )
 def test_what_only_a_language_model_obeys_is_refused_without_one(chain, realmctl, given):
+    asked = ("ask", "Where was Ada Lorn born?", "--workspace", chain.folder, *given)
     scored = ("eval-em", "--retrieval", "bm25", "--questions", chain.questions, "--workspace", chain.folder, *given)
-    code, _, err = realmctl(*scored)
-    assert code == 2 and f"{given[0]} needs --reader-lm" in err
+    for command in (asked, scored):
+        code, _, err = realmctl(*command)
+        assert code == 2 and f"{given[0]} needs --reader-lm" in err
 
 
 def test_an_index_inside_a_model_is_searched_by_its_retriever(chain, model, folders, realmctl):
