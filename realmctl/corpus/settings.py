@@ -49,13 +49,16 @@ class CorpusSettings(Settings):
     format: str = setting(
         "Format of the corpus files; auto detects it.", default="auto", choices=lambda: ["auto", *FORMAT_NAMES.names()]
     )
-    id_field: str = setting("Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="")
-    title_field: str = setting("Field or column that holds the title.", default="")
-    text_field: str = setting("Field or column that holds the text.", default="")
+    id_field: str = setting(
+        "Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="", advanced=True
+    )
+    title_field: str = setting("Field or column that holds the title.", default="", advanced=True)
+    text_field: str = setting("Field or column that holds the text.", default="", advanced=True)
     delimiter: str = setting(
         "What separates the columns of a table: a character or the word tab. auto: what its header shows.",
         default="auto",
         check=check_delimiter,
+        advanced=True,
     )
     bad_files: Literal["fail", "skip"] = setting(
         "What happens with a file that cannot be read. skip: all of it is set aside and listed beside the pages that are; files of several "
@@ -65,6 +68,7 @@ class CorpusSettings(Settings):
     keep_lists: bool = setting(
         "Keep pages of a Wikipedia dump, or of WikiExtractor, whose title begins with List of, Index of or Outline of.",
         default=False,
+        advanced=True,
     )
 
     language: str = setting(
@@ -94,25 +98,32 @@ class ChunkSettings(CorpusSettings):
     long_sentences: Literal["split", "keep"] = setting(
         "What happens to a sentence longer than a block. split: it is cut. keep: it becomes a block that is too long.",
         default="split",
+        advanced=True,
     )
     long_titles: Literal["cut", "keep"] = setting(
         "What happens to a title longer than half a block. cut: it is shortened. keep: each sentence becomes a block of its own.",
         default="cut",
+        advanced=True,
     )
     keep_passages: bool = setting(
         "The corpus is cut already: each document, or each paragraph of a SQuAD file, is one block with an id of its own. One longer "
         "than a block loses the sentences that do not fit.",
         default=False,
+        advanced=True,
     )
     sentence_splitter: str = setting(
         "Sentence splitter: rules, spacy, or punkt:FOLDER for NLTK's with a model such as nltk_data's punkt_tab/english.",
         default="rules",
         check=check_splitter,
+        advanced=True,
     )
-    lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
+    lowercase: bool = setting(
+        "Lower-case the text. Only for a tokenizer that is trained here.", default=True, advanced=True
+    )
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.",
         default=10.0,
         at_least=0.001,
         at_most=86_400,
+        advanced=True,
     )

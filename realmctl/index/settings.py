@@ -60,10 +60,15 @@ class IndexSettings(Settings):
         at_least=1,
     )
     factory: str | None = setting(
-        "faiss: what the index consists of, in the language of faiss.index_factory, such as IVF4096,PQ64.", default=None
+        "faiss: what the index consists of, in the language of faiss.index_factory, such as IVF4096,PQ64.",
+        default=None,
+        advanced=True,
     )
     option: tuple[str, ...] = setting(
-        "NAME=VALUE of an option that the type of a plug-in declares. Repeatable.", default=(), check=check_pairs
+        "NAME=VALUE of an option that the type of a plug-in declares. Repeatable.",
+        default=(),
+        check=check_pairs,
+        advanced=True,
     )
     recall_k: tuple[int, ...] = setting(
         "Numbers of neighbours that the recall counts; the lowest recall is that of the index. Default: as many as a "
@@ -71,13 +76,20 @@ class IndexSettings(Settings):
         default=(8, 100),
         at_least=1,
         check=check_depths,
+        advanced=True,
     )
-    recall_sample: int = setting("Number of queries sampled to measure the recall.", default=1000, at_least=1)
+    recall_sample: int = setting(
+        "Number of queries sampled to measure the recall.", default=1000, at_least=1, advanced=True
+    )
     min_recall: float = setting(
-        "Lowest recall at which the index is written, as a share.", default=0.95, at_least=0, at_most=1
+        "Lowest recall at which the index is written, as a share.", default=0.95, at_least=0, at_most=1, advanced=True
     )
     seed: int = setting(
-        "Seed of the graph's levels and of the sampled queries.", default=0, at_least=0, at_most=LARGEST_INT
+        "Seed of the graph's levels and of the sampled queries.",
+        default=0,
+        at_least=0,
+        at_most=LARGEST_INT,
+        advanced=True,
     )
     build_threads: int = setting(
         "Threads of the build. With more than one thread, each build writes different bytes.",
@@ -85,12 +97,14 @@ class IndexSettings(Settings):
         at_least=1,
         at_most=MOST_WORKERS,
         used_with="type=hnsw",
+        advanced=True,
     )
     shards: int = setting(
         "hnsw, faiss: number of indexes, each over a range of the rows. They are searched together, and can be divided over "
         "the processes of a training (--index-shards). The graphs of hnsw are built in parallel.",
         default=1,
         at_least=1,
+        advanced=True,
     )
 
     def check_index(self) -> None:

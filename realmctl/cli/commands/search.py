@@ -47,10 +47,10 @@ class Search(InWorkspace):
         explicit_only=True,
         default=None,
     )
-    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
-    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
-    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
-    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
+    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6, advanced=True)
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks", advanced=True)
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.opening import load_search

@@ -32,12 +32,16 @@ class ModelSettings(Settings):
         default="exact",
     )
     onnx: bool = setting("Write a retriever with its head as ONNX too, in float32 and in int8.", default=False)
-    license: str | None = setting("License of the model, such as apache-2.0.", default=None, panel=CARD)
-    language: tuple[str, ...] = setting("Language code, such as en. Repeatable.", default=(), panel=CARD)
-    base_model: str | None = setting("Hub id of the model that the training started from.", default=None, panel=CARD)
-    dataset: tuple[str, ...] = setting("Hub id or name of training data. Repeatable.", default=(), panel=CARD)
+    license: str | None = setting("License of the model, such as apache-2.0.", default=None, panel=CARD, advanced=True)
+    language: tuple[str, ...] = setting("Language code, such as en. Repeatable.", default=(), panel=CARD, advanced=True)
+    base_model: str | None = setting(
+        "Hub id of the model that the training started from.", default=None, panel=CARD, advanced=True
+    )
+    dataset: tuple[str, ...] = setting(
+        "Hub id or name of training data. Repeatable.", default=(), panel=CARD, advanced=True
+    )
     scores: tuple[Path, ...] = source(
-        "Scores of eval-em or eval-run, for the model-index. Repeatable.", default=(), panel=CARD
+        "Scores of eval-em or eval-run, for the model-index. Repeatable.", default=(), panel=CARD, advanced=True
     )
 
     def of_models(self) -> list[str]:

@@ -28,15 +28,20 @@ class Import(InWorkspace):
 
     source: str = argument("Folder or hub id of a REALM checkpoint or of an encoder.")
     tokenizer: str | None = from_outside(
-        "Folder or hub id of a tokenizer, if the checkpoint has none.", default=None, hub=True
+        "Folder or hub id of a tokenizer, if the checkpoint has none.", default=None, hub=True, advanced=True
     )
-    titles: Path | None = from_outside("Open QA: text file with the title of one block on each line.", default=None)
-    block_records: Path | None = from_outside("Open QA: block_records.npy, if the checkpoint has none.", default=None)
+    titles: Path | None = from_outside(
+        "Open QA: text file with the title of one block on each line.", default=None, advanced=True
+    )
+    block_records: Path | None = from_outside(
+        "Open QA: block_records.npy, if the checkpoint has none.", default=None, advanced=True
+    )
     retriever: Path | None = reads(
         "retriever",
         help="Open QA: the imported embedder that made the index of the checkpoint.",
         explicit_only=True,
         default=None,
+        advanced=True,
     )
     block_encoder: str | None = from_outside(
         "Folder or hub id of the block encoder, if SOURCE encodes queries alone.",
@@ -60,25 +65,30 @@ class Import(InWorkspace):
         panel=ENCODERS,
     )
     query_prefix: str | None = setting(
-        "Text before each query. Default: the prompt in the folder.", default=None, panel=ENCODERS
+        "Text before each query. Default: the prompt in the folder.", default=None, panel=ENCODERS, advanced=True
     )
     block_prefix: str | None = setting(
-        "Text before each block. Default: the prompt in the folder.", default=None, panel=ENCODERS
+        "Text before each block. Default: the prompt in the folder.", default=None, panel=ENCODERS, advanced=True
     )
     block_form: Literal["pair", "separated", "joined"] | None = setting(
         "Form of a block. joined: title and body as one text. separated: with [SEP] between them, DPR's. pair: the same in two segments. "
         "Default: separated for DPR, joined for others.",
         default=None,
         panel=ENCODERS,
+        advanced=True,
     )
     block_length: int | None = setting(
-        "Tokens of a block that are read. Default: 288, or what the encoder can read.", default=None, panel=ENCODERS
+        "Tokens of a block that are read. Default: 288, or what the encoder can read.",
+        default=None,
+        panel=ENCODERS,
+        advanced=True,
     )
     truncate_dim: int | None = setting(
         "How many numbers of a vector are used, for an encoder that was trained for it (Matryoshka). Default: all, or as the folder says.",
         default=None,
         at_least=1,
         panel=ENCODERS,
+        advanced=True,
     )
     workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
     out: Path | None = output(help_texts.OUT, default=None, short="-o")

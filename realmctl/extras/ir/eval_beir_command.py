@@ -36,16 +36,16 @@ class EvalBeir(InWorkspace):
         default="dense",
         choices=search_methods,
     )
-    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
     max_wordpieces: int | None = setting(
         "Cut documents into blocks of at most as many wordpieces, and rank a document by its best block. Default: documents stay whole, and an encoder "
         "reads as much of the start as it can, as in published numbers.",
         default=None,
         at_least=32,
     )
-    type: str = setting("Type of index, as of build-index.", default="exact", choices=INDEX_TYPES.names)
+    type: str = setting("Type of index, as of build-index.", default="exact", choices=INDEX_TYPES.names, advanced=True)
     measures: str = setting("Measures by their names in ir-measures, separated by spaces.", default="nDCG@10 AP R@100")
-    split: str = setting("Split of the judgements, unless there is only one.", default="test")
+    split: str = setting("Split of the judgements, unless there is only one.", default="test", advanced=True)
     format: Literal["text", "csv"] = setting(help_texts.TABLE_FORM, default="text")
 
     def run(self, show: Show) -> None:

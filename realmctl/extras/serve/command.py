@@ -36,6 +36,7 @@ class Serve(InWorkspace):
         help="qa-model fine-tuned with --retrieval none, whose answers are shown beside.",
         explicit_only=True,
         default=None,
+        advanced=True,
     )
     retriever: Path | None = reads(
         "retriever",
@@ -53,18 +54,18 @@ class Serve(InWorkspace):
     host: str = setting("Address to listen at.", default="127.0.0.1")
     port: int = setting("Port to listen at; 0 means a free one.", default=8000, at_least=0, at_most=65535)
     name: tuple[str, ...] = setting(
-        "Name or address by which browsers reach this machine, beside localhost. Repeatable.", default=()
+        "Name or address by which browsers reach this machine, beside localhost. Repeatable.", default=(), advanced=True
     )
     allow_edits: bool = setting("Accept edits of blocks from those who have the token.", default=False)
     token_file: Path | None = source(
-        "File whose first line is the token. Default: a new token, printed on stderr.", default=None
+        "File whose first line is the token. Default: a new token, printed on stderr.", default=None, advanced=True
     )
     mcp: Literal["stdio", "http"] | None = setting(
         "Offer search, read_block and ask to agents (Model Context Protocol). http: at /mcp beside the API. stdio: on standard input and output, "
         "without page and API.",
         default=None,
     )
-    queue: int = setting("Requests that may wait; further ones get 503.", default=64, at_least=1)
+    queue: int = setting("Requests that may wait; further ones get 503.", default=64, at_least=1, advanced=True)
 
     def run(self, show: Show) -> None:
         for package in ("fastapi", "uvicorn"):

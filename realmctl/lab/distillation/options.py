@@ -20,6 +20,7 @@ class DistillationOptions(PretrainSettings):
         default="mean",
         used_with=DISTILLS,
         left_out_at="mean",
+        advanced=True,
     )
     reader_temperature: float = setting(
         "what the reader's log-likelihoods are divided by. REPLUG has 0.1, Atlas 0.01.",
@@ -28,6 +29,7 @@ class DistillationOptions(PretrainSettings):
         at_most=1e6,
         used_with=DISTILLS,
         left_out_at=0.1,
+        advanced=True,
     )
 
     def check(self) -> None:

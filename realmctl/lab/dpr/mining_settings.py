@@ -15,20 +15,26 @@ class MiningSettings(Settings):
     positives: int = setting(
         "Most positive passages of a question, the best of the ranking first.", default=4, at_least=1
     )
-    first_rank: int = setting("Rank from which negatives are taken.", default=1, at_least=1)
-    last_rank: int = setting("Rank up to which negatives are taken.", default=100, at_least=1)
+    first_rank: int = setting("Rank from which negatives are taken.", default=1, at_least=1, advanced=True)
+    last_rank: int = setting("Rank up to which negatives are taken.", default=100, at_least=1, advanced=True)
     margin: float | None = setting(
-        "A negative scores at least so much less than the best positive passage.", default=None, at_least=0, at_most=1e6
+        "A negative scores at least so much less than the best positive passage.",
+        default=None,
+        at_least=0,
+        at_most=1e6,
+        advanced=True,
     )
     relative_margin: float | None = setting(
         "A negative scores at least this share of the best positive passage's score less, such as 0.05.",
         default=None,
         at_least=0,
         at_most=1,
+        advanced=True,
     )
     choose: Literal["best", "random"] = setting(
         "Which of the passages that may be negatives are taken: the best ones of the ranking, or some by chance.",
         default="best",
+        advanced=True,
     )
     seed: int = setting("Seed of the choice.", default=0, at_least=0, at_most=LARGEST_INT, used_with="choose=random")
 

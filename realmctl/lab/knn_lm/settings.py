@@ -28,7 +28,7 @@ class DatastoreSettings(IndexSettings):
     )
     batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
 
 
 class KnnSettings(Settings):

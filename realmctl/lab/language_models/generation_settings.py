@@ -19,7 +19,9 @@ class GenerationSettings(Settings):
         "English, and for T5's kind the block alone.",
         default=None,
     )
-    sample: int = setting("Number of blocks that queries are written for, drawn at random.", default=1000, at_least=1)
+    sample: int = setting(
+        "Number of blocks that queries are written for, drawn at random.", default=1000, at_least=1, advanced=True
+    )
     queries_per_block: int = setting(
         "Queries that are written for a block. More than one needs a --temperature above 0.",
         default=1,
@@ -27,19 +29,25 @@ class GenerationSettings(Settings):
         at_most=64,
     )
     temperature: float = setting(
-        "Temperature of sampling. 0 takes the likeliest token each time.", default=0.7, at_least=0, at_most=10
+        "Temperature of sampling. 0 takes the likeliest token each time.",
+        default=0.7,
+        at_least=0,
+        at_most=10,
+        advanced=True,
     )
     block_length: int = setting(
         "Longest block in a prompt, in tokens of the language model. A longer one is cut at its end.",
         default=192,
         at_least=8,
         at_most=8192,
+        advanced=True,
     )
     query_length: int = setting(
         "Longest query, in tokens of the language model. A query that does not end within them is dropped.",
         default=32,
         at_least=4,
         at_most=512,
+        advanced=True,
     )
     keep: float = setting(
         "Share of the queries that is kept: those that the language model finds likeliest, by the mean log-probability of a token.",
@@ -65,8 +73,9 @@ class GenerationSettings(Settings):
         at_least=1,
         at_most=1000,
         used_with="round_trip",
+        advanced=True,
     )
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
     batch_size: int = runtime("Queries written at once.", default=32, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

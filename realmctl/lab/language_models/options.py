@@ -39,6 +39,7 @@ class LmReaderOptions(Settings):
         default=None,
         used_with="reader_lm",
         left_out_at=None,
+        advanced=True,
     )
     reader_length: int = setting(
         "longest input, in tokens of the language model. A block is cut at its end.",
@@ -47,6 +48,7 @@ class LmReaderOptions(Settings):
         at_most=131_072,
         used_with="reader_lm",
         left_out_at=512,
+        advanced=True,
     )
 
 
@@ -72,6 +74,7 @@ class PretrainLmOptions(LmReaderOptions, PretrainSettings):
         "needed.",
         default="span",
         left_out_at="span",
+        advanced=True,
     )
     target_length: int = setting(
         "most hidden tokens that are asked for.",
@@ -80,12 +83,14 @@ class PretrainLmOptions(LmReaderOptions, PretrainSettings):
         at_most=4096,
         used_with="reader_lm",
         left_out_at=64,
+        advanced=True,
     )
     train_reader: bool = setting(
         "let the language model learn too. Without it the retriever alone does.",
         default=False,
         used_with="reader_lm",
         left_out_at=False,
+        advanced=True,
     )
     reader_cache: float = runtime(
         "Memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again, for a frozen causal model. "
@@ -94,6 +99,7 @@ class PretrainLmOptions(LmReaderOptions, PretrainSettings):
         at_least=0,
         at_most=1e5,
         used_with="reader_lm",
+        advanced=True,
     )
 
     def check(self) -> None:
@@ -181,12 +187,14 @@ class LmAnswerOptions(LmReaderOptions):
         default="mixed",
         used_with="reader_lm",
         left_out_at="mixed",
+        advanced=True,
     )
     prompt: str | None = setting(
         "text with {question} at the question's place, after the block. Default: as in lm-finetune.",
         default=None,
         used_with="reader_lm",
         left_out_at=None,
+        advanced=True,
     )
     answer_length: int = setting(
         "longest answer, in tokens of the language model.",
@@ -195,6 +203,7 @@ class LmAnswerOptions(LmReaderOptions):
         at_most=512,
         used_with="reader_lm",
         left_out_at=32,
+        advanced=True,
     )
 
     def reading_options(self, blocks: int | None) -> ReadingOptions:
@@ -231,7 +240,7 @@ class EvalLmOptions(LmAnswerOptions, EvalSettings):
         used_with=ANSWERS,
     )
     all_scorers: bool = runtime(
-        "print the questions on which the scorers disagree, on stderr.", default=False, used_with=ANSWERS
+        "print the questions on which the scorers disagree, on stderr.", default=False, used_with=ANSWERS, advanced=True
     )
 
     def check(self) -> None:

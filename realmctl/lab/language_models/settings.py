@@ -21,10 +21,10 @@ class LmInitSettings(TrainSettings):
     )
     lm: str = source("Language model to start from: a folder or a hub id, of T5's kind or of GPT-2's.", hub=True)
     batch_size: int = setting("Sentences per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
     dropout: float | None = setting(
-        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1, advanced=True
     )
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
 
@@ -41,28 +41,30 @@ class LmFinetuneSettings(TrainSettings):
         "Text that the model reads, with {question} at the question's place. Default: the question alone for T5's kind, and"
         " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
         default=None,
+        advanced=True,
     )
     epochs: float = setting(
         "Number of passes over the questions.", default=20.0, above=0, at_most=1e6, used_without="steps"
     )
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting("Questions per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     dropout: float | None = setting(
-        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1, advanced=True
     )
     question_length: int = setting(
-        "Longest prompt with its question, in tokens of the language model.", default=128, at_least=4, at_most=4096
+        "Longest prompt with its question, in tokens of the language model.",
+        default=128,
+        at_least=4,
+        at_most=4096,
+        advanced=True,
     )
     answer_length: int = setting(
-        "Longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512
+        "Longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512, advanced=True
     )
     beams: int = setting(
-        "Width of the beam that writes answers. 1: greedy decoding.", default=1, at_least=1, at_most=64
+        "Width of the beam that writes answers. 1: greedy decoding.", default=1, at_least=1, at_most=64, advanced=True
     )
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(
-        help_texts.ANSWER_FIELD,
-        default=None,
-    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)

@@ -26,9 +26,14 @@ class RetroMaeSettings(WarmEncoderSettings):
         default=0.3,
         above=0,
         below=1,
+        advanced=True,
     )
     decoder_mask_rate: float = setting(
-        "Share of the wordpieces that a position of the decoder may not read.", default=0.5, above=0, below=1
+        "Share of the wordpieces that a position of the decoder may not read.",
+        default=0.5,
+        above=0,
+        below=1,
+        advanced=True,
     )
     bag_of_words: float = setting(
         "Weight of DupMAE's loss: the wordpieces of the text, without order, predicted from the states behind [CLS]. The public code "

@@ -20,7 +20,7 @@ MEANING = {
 class SpiderSettings(RetrieverTrainingSettings):
     """Recurring span retrieval."""
 
-    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document")
+    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", advanced=True)
     steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)
     batch_size: int = setting(
         "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
@@ -29,9 +29,13 @@ class SpiderSettings(RetrieverTrainingSettings):
         at_most=LARGEST_BATCH,
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
-    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
-    window: int = setting("Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511)
-    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation, MEANING), default=())
+    keep_rate: float = setting(
+        "Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1, advanced=True
+    )
+    window: int = setting(
+        "Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511, advanced=True
+    )
+    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation, MEANING), default=(), advanced=True)
 
 
 PRESET: Mapping[str, Mapping[str, Any]] = {

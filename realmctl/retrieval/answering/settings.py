@@ -56,12 +56,12 @@ class EvalSettings(Settings):
         default=None,
         choices=SEARCHERS.names,
     )
-    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
-    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
     questions: Path = source(help_texts.QUESTIONS)
     scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto", used_with="qa_model")
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
     reader_beam: int | None = setting(
         "blocks read per question. Default: as in fine-tuning.",
         default=None,
@@ -72,20 +72,24 @@ class EvalSettings(Settings):
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
         default=100,
         at_least=1,
+        advanced=True,
     )
     limit: int | None = setting(
-        "Evaluate the first questions of the file only, this many. Default: all.", default=None, at_least=1
+        "Evaluate the first questions of the file only, this many. Default: all.",
+        default=None,
+        at_least=1,
+        advanced=True,
     )
-    official: tuple[EvalDeviation, ...] = setting(
-        explained(EvalDeviation),
-        default=(),
-    )
+    official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), advanced=True)
     all_scorers: bool = runtime(
-        "print the questions on which the scorers disagree, on stderr.", default=False, used_with="qa_model"
+        "print the questions on which the scorers disagree, on stderr.",
+        default=False,
+        used_with="qa_model",
+        advanced=True,
     )
     batch_size: int = runtime("Questions per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
 
     def check(self) -> None:
         """Raise ConfigError unless a model or a searcher alone is named, with what it needs."""

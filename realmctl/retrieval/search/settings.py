@@ -50,25 +50,28 @@ class RankSettings(Settings):
     unit: Literal["block", "document"] = setting(
         "What is ranked. document: the documents that the blocks were cut from, ranked by their best block (MaxP).",
         default="block",
+        advanced=True,
     )
     depth: int | None = setting(
         "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents.",
         default=None,
         at_least=1,
+        advanced=True,
     )
     rrf_k: float = setting(
         "hybrid by ranks: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.",
         default=60.0,
         above=0,
         at_most=1e6,
+        advanced=True,
     )
-    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
-    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
     bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
-    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks", advanced=True)
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
 
     @property
     def depth_of_search(self) -> int:

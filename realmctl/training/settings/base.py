@@ -65,16 +65,16 @@ class TrainSettings(Settings):
     steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
     batch_size: int = setting("Examples per step.", default=128, at_least=1, at_most=LARGEST_BATCH)
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
-    then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr)
-    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="bert")
+    then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr, advanced=True)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0, advanced=True)
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="bert", advanced=True)
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
-    track: str | None = runtime(help_texts.TRACK, default=None, check=check_track)
-    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1, advanced=True)
+    track: str | None = runtime(help_texts.TRACK, default=None, check=check_track, advanced=True)
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms, advanced=True)
 
     @property
     def seconds(self) -> float | None:

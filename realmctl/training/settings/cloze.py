@@ -53,15 +53,17 @@ class ClozeSettings(TrainSettings):
         default=1000,
         at_least=0,
         used_with="cloze_recall",
+        advanced=True,
     )
     cloze_wordpieces: int = setting(
-        help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, used_with="cloze_recall"
+        help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, used_with="cloze_recall", advanced=True
     )
     cloze_every: int | None = setting(
         "steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
         default=None,
         at_least=1,
         used_with="cloze_recall",
+        advanced=True,
     )
     cloze_titles: int = setting(
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain "
@@ -71,6 +73,7 @@ class ClozeSettings(TrainSettings):
         at_least=0,
         used_with="cloze_recall",
         check=check_sample,
+        advanced=True,
     )
     keep: Literal["last", "best", "gain", "unless-lost"] = setting(
         "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
@@ -78,8 +81,9 @@ class ClozeSettings(TrainSettings):
         "cloze recall, such as REALM's.",
         default="last",
         used_with="cloze_recall",
+        advanced=True,
     )
-    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms)
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms, advanced=True)
 
     @property
     def seconds(self) -> float | None:
@@ -111,11 +115,11 @@ class EvalClozeSettings(Settings):
         "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",
         default="dense",
     )
-    fusion: Fusion = setting(help_texts.FUSION, default="ranks")
-    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
-    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
+    fusion: Fusion = setting(help_texts.FUSION, default="ranks", advanced=True)
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
-    query_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0)
+    query_wordpieces: int = setting(help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, advanced=True)
     titles: int = setting(
         "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. 0: none.",
         default=0,
@@ -123,8 +127,11 @@ class EvalClozeSettings(Settings):
         check=check_sample,
     )
     among: int = setting(
-        "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0
+        "Blocks among which they search, drawn at random where there are more. 0: all.",
+        default=20_000,
+        at_least=0,
+        advanced=True,
     )
-    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    seed: int = setting(help_texts.SEED, default=0, at_least=0, advanced=True)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)

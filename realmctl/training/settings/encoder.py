@@ -33,10 +33,11 @@ class MlmSettings(TrainSettings):
         "the states of visible wordpieces), in place of any head that the BERT has.",
         default=RANDOM,
         choices=head_names,
+        advanced=True,
     )
     steps: int = setting("Training steps. 0 keeps the head of --head-init.", default=10_000, at_least=0)
-    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
+    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1, advanced=True)
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     mask_rate: float = setting(
         "Share of the wordpieces that are hidden.", default=0.15, above=0, below=1, used_without="spans"
     )
@@ -45,7 +46,9 @@ class MlmSettings(TrainSettings):
         "first, then noisy copies, other blocks, random blocks and null documents.",
         default="steady",
     )
-    window: int = setting("Window of a block in wordpieces.", default=64, at_least=8, used_with="practice=curriculum")
+    window: int = setting(
+        "Window of a block in wordpieces.", default=64, at_least=8, used_with="practice=curriculum", advanced=True
+    )
     length: int = setting(
         "Longest example in wordpieces, [CLS] and [SEP] included.",
         default=128,
@@ -59,14 +62,15 @@ class MlmSettings(TrainSettings):
         default=None,
         at_least=0,
         below=1,
+        advanced=True,
     )
 
 
 class WarmEncoderSettings(ClozeSettings, WarmStartSettings):
     """A warm start whose training predicts masked wordpieces of windows of blocks."""
 
-    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")
+    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0, advanced=True)
+    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     length: int = setting(
         "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
     )
@@ -101,20 +105,22 @@ class CondenserSettings(WarmEncoderSettings):
         hub=True,
     )
     contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
-    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", used_with="contrastive")
+    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", used_with="contrastive", advanced=True)
     skip_from: int | None = setting(
         "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
         "otherwise the middle layer (6 of 12).",
         default=None,
         at_least=0,
+        advanced=True,
     )
     head_layers: int | None = setting(
         "Layers of the head. Default: those of the head that training continues with, otherwise 2.",
         default=None,
         at_least=1,
         at_most=48,
+        advanced=True,
     )
-    late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True)
+    late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True, advanced=True)
     batch_size: int = setting(
         "Blocks per step; with --contrastive, documents per step, two spans each.",
         default=128,
@@ -122,7 +128,7 @@ class CondenserSettings(WarmEncoderSettings):
         at_most=LARGEST_BATCH,
     )
     mask_rate: float = setting(
-        "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1
+        "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1, advanced=True
     )
     micro_batch: int = runtime(
         "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",

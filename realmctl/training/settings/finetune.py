@@ -52,12 +52,14 @@ class FinetuneSettings(TrainSettings):
         help="Encoder that the reader starts from, instead of the model's reader.",
         explicit_only=True,
         default=None,
+        advanced=True,
     )
     bert: str | None = source(
         "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
         default=None,
         literals=("scratch:",),
         hub=True,
+        advanced=True,
     )
     questions: Path = source(help_texts.QUESTIONS)
     dev: Path | None = source(
@@ -69,6 +71,7 @@ class FinetuneSettings(TrainSettings):
         help="Tagged sentences that cloze questions are made from, to train on them too.",
         explicit_only=True,
         default=None,
+        advanced=True,
     )
     retrieval: str = setting(
         "Retriever that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
@@ -76,7 +79,9 @@ class FinetuneSettings(TrainSettings):
         default="dense",
         choices=retrieval_names,
     )
-    freeze_retriever: bool = setting("Train only the reader; the retriever does not change.", default=False)
+    freeze_retriever: bool = setting(
+        "Train only the reader; the retriever does not change.", default=False, advanced=True
+    )
     cloze_share: float | None = setting(
         "share of a step's questions that are cloze questions, which are further examples for a reader"
         " with few questions. Default: 0.5.",
@@ -84,12 +89,17 @@ class FinetuneSettings(TrainSettings):
         above=0,
         below=1,
         used_with="spans",
+        advanced=True,
     )
-    dev_every: int = setting("Number of steps between evaluations.", default=500, at_least=1, used_with="dev")
+    dev_every: int = setting(
+        "Number of steps between evaluations.", default=500, at_least=1, used_with="dev", advanced=True
+    )
     epochs: float = setting(
         "Number of passes over the questions.", default=2.0, above=0, at_most=1e6, used_without="steps"
     )
-    steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
+    steps: int = setting(
+        "Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0, advanced=True
+    )
     batch_size: int = setting(
         "Questions per step; the official code has 1.", default=16, at_least=1, at_most=LARGEST_BATCH
     )
@@ -99,34 +109,38 @@ class FinetuneSettings(TrainSettings):
         default=None,
         above=0,
         at_most=LARGEST_RATE,
+        advanced=True,
     )
-    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1, advanced=True)
     retriever_beam: int = setting(
-        "Blocks retrieved per question; the retriever's loss covers them.", default=5000, at_least=1
+        "Blocks retrieved per question; the retriever's loss covers them.", default=5000, at_least=1, advanced=True
     )
     reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5, at_least=1)
-    reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8)
-    span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1)
+    reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8, advanced=True)
+    span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1, advanced=True)
     answer_test: Literal["substring", "tokens"] = setting(
         "When a block counts as holding an answer. substring: as raw text (official). tokens: as whole words.",
         default="substring",
+        advanced=True,
     )
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
     objective: Literal["orqa", "paper", "hard-em"] = setting(
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
         " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
         " reader learns from the likeliest mention of the answer alone (Min et al. 2019).",
         default="orqa",
+        advanced=True,
     )
     hard_em_tau: int = setting(
         "Step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
         default=4000,
         at_least=1,
         used_with="objective=hard-em",
+        advanced=True,
     )
-    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=())
-    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
+    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), advanced=True)
+    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False, advanced=True)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
 
     def one_step(self) -> Self:

@@ -48,18 +48,21 @@ class RefreshSettings(TrainSettings):
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
         default=0,
         at_least=0,
+        advanced=True,
     )
     when_stale: Literal["wait", "fail", "continue"] = runtime(
         "What to do at that age. wait: for a fresher index. fail: save a checkpoint and stop with exit code 5. continue: train on "
         "with a warning. With --refresh lockstep and inline, training always waits.",
         default="wait",
+        advanced=True,
     )
     refresh_device: str = runtime(
         "Device of the refresher of background and lockstep: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
         default="auto",
         check=check_refresh_device,
+        advanced=True,
     )
-    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
+    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False, advanced=True)
 
     def without_refresh(self) -> Self:
         """Return the same settings with an index that stays as it is."""
@@ -110,8 +113,10 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         literals=("scratch:",),
         hub=True,
     )
-    reader: str = setting("What reads. masked: REALM's masked language model.", default="masked", choices=READERS.names)
-    freeze_reader: bool = setting("Let the retriever alone learn.", default=False)
+    reader: str = setting(
+        "What reads. masked: REALM's masked language model.", default="masked", choices=READERS.names, advanced=True
+    )
+    freeze_reader: bool = setting("Let the retriever alone learn.", default=False, advanced=True)
     recall_questions: Path | None = source(
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
         default=None,
@@ -120,40 +125,52 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
     batch_size: int = setting("Sentences per step.", default=512, at_least=1, at_most=LARGEST_BATCH)
     lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0, at_most=LARGEST_RATE)
     retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr.", default=None, above=0, at_most=LARGEST_RATE
+        "Peak learning rate of the retriever. Default: --lr.",
+        default=None,
+        above=0,
+        at_most=LARGEST_RATE,
+        advanced=True,
     )
-    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1, advanced=True)
     dropout: float | None = setting(
-        "Dropout of retriever and reader, saved with them. Default: each one's own.", default=None, at_least=0, below=1
+        "Dropout of retriever and reader, saved with them. Default: each one's own.",
+        default=None,
+        at_least=0,
+        below=1,
+        advanced=True,
     )
     candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
     null_document: bool = setting(
         "Make the null document candidate 0. Without it, all candidates are blocks, and the null document only serves to measure"
         " retrieval_utility.",
         default=True,
+        advanced=True,
     )
     exclude_own: ExcludeOwn = setting(
         "Which blocks are no candidates for a sentence. block: the one that holds it. document: all blocks of its document; with passages as "
         "documents of their own, title: those with its title, or source: those with its id without a number at the end, such as ls for ls#0 and "
         "ls#1. nothing: all blocks are candidates.",
         default="block",
+        advanced=True,
     )
     marginal: Literal["token", "sequence"] | None = setting(
         "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token.",
         default=None,
+        advanced=True,
     )
     retriever_loss: str = setting(
         "What the retriever learns. marginal: to make what is hidden likely (REALM).",
         default="marginal",
         choices=RETRIEVER_LOSSES.names,
+        advanced=True,
     )
     masking: Literal["salient", "random-span", "random-uniform"] = setting(
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
         default="salient",
     )
-    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=())
+    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), advanced=True)
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
-    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=())
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), advanced=True)
 
     def one_step(self) -> Self:
         """Return the same settings with one step, without a refresh and without measurements of recall."""
@@ -199,12 +216,13 @@ class UtilitySettings(Settings):
         help="Encoder to read with, instead of the model's reader.",
         explicit_only=True,
         default=None,
+        advanced=True,
     )
     candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
     queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, at_least=0)
     batch_size: int = runtime("Sentences per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    precision: Precision = setting(help_texts.PRECISION, default="auto")
+    precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
 
     def parts(self) -> tuple[Artifact, Artifact, Artifact]:
         """Retriever, index and reader: those that are named, or else those of the model.

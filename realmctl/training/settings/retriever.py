@@ -18,7 +18,7 @@ from realmctl.training.settings.start import WarmStartSettings
 class ContrastSettings(ClozeSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
-    distill_start: float = setting(help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3)
+    distill_start: float = setting(help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3, advanced=True)
     micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
 
 
@@ -53,23 +53,27 @@ class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
         "What makes an embedding of the pooled state. layer-norm: a linear layer and a layer norm, as in REALM. plain: a linear layer. "
         "none: nothing, so every server of embeddings gives the exported vectors. Default: layer-norm, or the retriever's.",
         default=None,
+        advanced=True,
     )
     query_length: int | None = setting(
         "Longest query in wordpieces, [CLS] and [SEP] included. Default: 64, or the retriever's.",
         default=None,
         at_least=3,
+        advanced=True,
     )
     projection_init: str | None = setting(
         "Projection at the start. random: random numbers. Another: fitted to the blocks (pca: the principal components of their vectors, which "
         "keep what a sentence encoder knows). Default: random, or the retriever's.",
         default=None,
         choices=projection_names,
+        advanced=True,
     )
     scale: float | None = setting(
         "Factor between an inner product and the cosine at the start. Default: the width of the embeddings, or the retriever's.",
         default=None,
         at_least=1e-6,
         at_most=1e6,
+        advanced=True,
     )
     pooling: Pooling | None = setting(
         "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
@@ -83,10 +87,12 @@ class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
         default=None,
         at_least=1e-30,
         below=1,
+        advanced=True,
     )
     towers: Literal["shared", "separate"] | None = setting(
         "shared: one encoder for queries and blocks. separate: two encoders that start equal. Default: shared, or the retriever's.",
         default=None,
+        advanced=True,
     )
 
     def __post_init__(self) -> None:
@@ -141,5 +147,6 @@ class IctSettings(RetrieverTrainingSettings):
         default=0.0,
         at_least=0,
         below=1,
+        advanced=True,
     )
-    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())
+    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), advanced=True)
