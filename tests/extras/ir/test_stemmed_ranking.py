@@ -8,6 +8,18 @@ from realmctl.errors import ConfigError, ResourceError
 from realmctl.extras.ir.rank import Rank
 from realmctl.retrieval.search.stems import check_stemmer
 from stages.eval_em import EvalEm
+from tests.fixtures.blocks import make_blocks
+
+pytest.importorskip("Stemmer")
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory):
+    pages = {
+        "Mountains": [["Hikers were climbing the hills.", "They hiked happily!"], ["A climber's house stood there."]],
+        "Houses": [["Housing was generally cheap.", "Running water ran."], ["The runner runs a café."]],
+    }
+    return make_blocks(tmp_path_factory.mktemp("stems") / "blocks", pages)
 
 
 def test_the_stemmer_is_an_option_of_rank_and_of_eval_em(blocks, tmp_path, monkeypatch):
