@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 
+from realmctl.amounts import duration_text
+
 SECONDS_BETWEEN_LINES = 30.0
 """How often progress is printed where there is no terminal."""
 MEASURED_SECONDS = 120.0
@@ -40,16 +42,6 @@ class Progress(Protocol):
 
     def skip(self, n: int) -> None:
         """Count `n` more units as done, which an earlier run has done. They tell nothing about the speed."""
-
-
-def duration_text(seconds: float) -> str:
-    """Format seconds in one or two suitable units: 3 d 4 h, 2 h 05 min, 4 min 10 s, 3.2 s."""
-    minutes, hours, days = seconds / 60, seconds / 3600, seconds / 86400
-    if days >= 1:
-        return f"{int(days)} d {int(hours % 24)} h"
-    if hours >= 1:
-        return f"{int(hours)} h {int(minutes % 60):02} min"
-    return f"{int(minutes)} min {int(seconds % 60):02} s" if minutes >= 1 else f"{seconds:.1f} s"
 
 
 def set_quiet(quiet: bool) -> None:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from realmctl.amounts import size_text
 from realmctl.artifacts.catalogue import Ancestor, Shown, ShownFile, Verified, Version
 
 WIDTH = 80
@@ -81,16 +82,6 @@ def _first_part(headline: str, width: int) -> str:
     name, _, number = parts[0].rpartition(" ")
     room = width - len(number) - len("… ")
     return shown or (f"{name[:room]}… {number}" if name and room > 0 else "")
-
-
-def size_text(size: int) -> str:
-    """Format bytes: 6.8 GB."""
-    number = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} TB"
 
 
 def shown_text(shown: Shown) -> str:

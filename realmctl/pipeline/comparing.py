@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from realmctl.amounts import number_text
 from realmctl.artifacts import Artifact, Manifest, catalogue, open_artifact
 from realmctl.artifacts.manifest import FORMER, is_artifact
 from realmctl.errors import MismatchError
@@ -48,13 +49,8 @@ class Number:
 
     def __str__(self) -> str:
         if self.low is None or self.high is None or self.low == self.high:
-            return _written(self.mean)
-        return f"{_written(self.mean)} [{_written(self.low)}, {_written(self.high)}]"
-
-
-def _written(number: float) -> str:
-    """Four digits, and of a number of more digits all that stand before the point."""
-    return f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:.4g}"
+            return number_text(self.mean)
+        return f"{number_text(self.mean)} [{number_text(self.low)}, {number_text(self.high)}]"
 
 
 @dataclass(frozen=True)

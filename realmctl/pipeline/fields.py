@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
+from realmctl.amounts import number_text
 from realmctl.errors import ConfigError
 
 ROLE = "realmctl"
@@ -48,13 +49,9 @@ class Range:
     def __str__(self) -> str:
         """The limits in words, such as `from 1 to 32` or `above 0 and below 1`."""
         if self.at_least is not None and self.at_most is not None:
-            return f"from {_written(self.at_least)} to {_written(self.at_most)}"
+            return f"from {number_text(self.at_least)} to {number_text(self.at_most)}"
         ends = {"at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
-        return " and ".join(f"{words} {_written(end)}" for words, end in ends.items() if end is not None)
-
-
-def _written(number: float) -> str:
-    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
+        return " and ".join(f"{words} {number_text(end)}" for words, end in ends.items() if end is not None)
 
 
 @dataclass(frozen=True)

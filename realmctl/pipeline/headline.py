@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from realmctl.amounts import number_text
+
 
 def headline_text(names: Sequence[str], metrics: Mapping[str, object]) -> str:
     """Format metrics on one line, such as `loss 0.4312, recall@5 0.61, alarms none`.
@@ -25,6 +27,4 @@ def _amount(value: object) -> str:
     if isinstance(value, Mapping):
         counted = [f"{name} {_amount(number)}" for name, number in value.items() if number]
         return " ".join(counted) or "none"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return number_text(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

@@ -10,9 +10,10 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from realmctl.amounts import duration_text
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
-from realmctl.log import duration_text, name_step, say, warn
+from realmctl.log import name_step, say, warn
 from realmctl.pipeline import Stage
 from realmctl.pipeline.jobs import Jobs, told_of
 from realmctl.pipeline.planning import plan

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from realmctl.amounts import duration_text, number_text, size_text
 from realmctl.artifacts import Origin, open_artifact, series
-from realmctl.artifacts.catalogue_text import size_text
 from realmctl.errors import InputError, MismatchError
-from realmctl.log import duration_text
 from realmctl.pipeline.stage import Stage
 from realmctl.pipeline.trial import NotTried
 
@@ -71,4 +70,4 @@ def plan_text(value: Mapping[str, Any]) -> str:
 def _amount(name: str, number: float) -> str:
     if name.endswith("bytes"):
         return size_text(int(number))
-    return duration_text(number) if "seconds" in name else f"{number:g}"
+    return duration_text(number) if "seconds" in name else number_text(number)

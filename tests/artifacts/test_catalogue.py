@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.amounts import size_text
 from realmctl.artifacts.catalogue import (
     Version,
     in_workspace,
@@ -16,7 +17,7 @@ from realmctl.artifacts.catalogue import (
     summary,
     verify_path,
 )
-from realmctl.artifacts.catalogue_text import listing_text, shown_file_text, shown_text, size_text, verified_text
+from realmctl.artifacts.catalogue_text import listing_text, shown_file_text, shown_text, verified_text
 from realmctl.artifacts.manifest import SourceFile
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.pipeline.planning import plan, plan_text

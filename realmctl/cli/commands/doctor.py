@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from realmctl.artifacts.catalogue_text import size_text
+from realmctl.amounts import size_text
 from realmctl.errors import ResourceError, one_line
 from realmctl.execution.cores import free_cores, usable_cores
 from realmctl.index.names import hnswlib

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from realmctl.artifacts.catalogue_text import size_text
+from realmctl.amounts import size_text
 from realmctl.artifacts.gc import Collected, collect
 from realmctl.pipeline import InWorkspace, Show, argument, setting
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from realmctl.amounts import duration_text
 from realmctl.extras.plan.simulation import IndexAges, Refreshing, devices_for_age, simulate
 from realmctl.index.index_type import open_index
 from realmctl.index.vectors import open_vectors
-from realmctl.log import duration_text
 from realmctl.models.precision import pick_device
 from realmctl.pipeline.trial import Trial
 from realmctl.training.settings.pretrain import RefreshSettings

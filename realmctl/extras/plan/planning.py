@@ -10,12 +10,12 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+from realmctl.amounts import duration_text, size_text
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.catalogue_text import size_text
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, QualityError
 from realmctl.extras.plan.index_age import Aging, PlannedIndex, planned_index
-from realmctl.log import duration_text, say
+from realmctl.log import say
 from realmctl.pipeline import Stage, pipeline_file
 from realmctl.pipeline.comparing import aligned
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep

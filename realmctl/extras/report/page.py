@@ -13,6 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from realmctl.amounts import duration_text, number_text
 from realmctl.artifacts import Artifact, verify
 from realmctl.extras.report import amounts
 from realmctl.extras.report.charts import CHARTS
@@ -22,7 +23,6 @@ from realmctl.extras.report.funnel import Funnel, funnel_of
 from realmctl.extras.report.outcomes import read_outcomes
 from realmctl.extras.report.plots import draw_chart
 from realmctl.extras.report.sources import blocks_of, compared, is_training, reported
-from realmctl.log import duration_text
 from realmctl.pipeline.comparing import Comparison
 from realmctl.version import __version__
 
@@ -124,7 +124,7 @@ def _rendered(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {name: getattr(amounts, name) for name in ("percent", "plain")}
+    environment.filters |= {"percent": amounts.percent, "plain": number_text}
     environment.filters["duration"] = duration_text
     return environment.get_template("report.html").render(
         artifacts=artifacts,
