@@ -48,7 +48,6 @@ _CONDENSER: Settings = {  # warmup None: a tenth of the steps
     "length": 128,
     "skip_from": 6,
     "head_layers": 2,
-    "late_mlm": True,
 }
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {

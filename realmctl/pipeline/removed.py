@@ -44,6 +44,22 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         ("--reader trained",),
         "a reader is trained unless --freeze-reader is given; with --reader-lm write --train-reader.",
     ),
+    (
+        ("pretrain",),
+        ("--when-stale",),
+        f"training waits for a fresher index. --max-index-age says from which age. {OUT}",
+    ),
+    (
+        MEASURED,
+        ("--cloze-blocks",),
+        f"the sentences search among 1,000 blocks; eval-cloze --among searches among others. {OUT}",
+    ),
+    (("condenser-init",), ("--late-mlm",), f"the last layer always predicts too, as in the paper. {OUT}"),
+    (("retromae-init",), ("--decoder-mask-rate",), f"it is 0.5, as in the paper. {OUT}"),
+    (("spider-init",), ("--keep-rate",), f"it is 0.5, as in the paper. {OUT}"),
+    (("rank",), ("--rrf-k",), f"it is 60, as in the paper. --bm25-weight weighs the two rankings. {OUT}"),
+    (("mine-negatives",), ("--first-rank", "--last-rank"), f"negatives are of the first 100 ranks. {OUT}"),
+    (("mine-negatives",), ("--margin",), "write --relative-margin, which needs no scale."),
     (("plan",), ("--calibrate",), f"every plan is measured now. {OUT}"),
     (
         ("plan",),

@@ -121,10 +121,9 @@ class CondenserObjective(Objective[CondenserMicroBatch]):
         head_loss = masked_loss(self.model.mlm, head_BLH, positions, targets)
         sums: dict[str, tuple[float | Tensor, float]] = {"head_loss": (head_loss.detach(), float(count))}
         loss = head_loss * scale
-        if self.settings.late_mlm:
-            late_loss = masked_loss(self.model.mlm, late_BLH, positions, targets)
-            sums["late_loss"] = (late_loss.detach(), float(count))
-            loss = loss + late_loss * scale
+        late_loss = masked_loss(self.model.mlm, late_BLH, positions, targets)  # the public code has it by default too
+        sums["late_loss"] = (late_loss.detach(), float(count))
+        loss = loss + late_loss * scale
         if self.settings.contrastive:
             contrast, accuracy = contrasted(
                 part, [self._vectors(late_BLH, part)], partial(_contrast_all, part.document_C)
@@ -153,7 +152,7 @@ def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float
     objective = CondenserObjective(model, examples, settings, retriever)
     measured = retriever or _by_cls(model, settings)
     others = max(1, 2 * objective.order.batch_size - 1) if settings.contrastive else 1
-    chance = (1 + settings.late_mlm) * math.log(model.mlm.config.vocab_size) + math.log(others)
+    chance = 2 * math.log(model.mlm.config.vocab_size) + math.log(others)
     metrics = train_on_cloze(objective, measured, settings, settings.blocks, out, "condenser-init", chance=chance)
     described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
     save_start(out, settings.blocks, model.cpu().mlm, described, retriever)

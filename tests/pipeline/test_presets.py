@@ -52,7 +52,7 @@ def test_training_is_as_long_and_as_fast_as_the_papers(preset, command):
 @pytest.mark.parametrize(("preset", "batch", "contrastive"), [("condenser", 1024, False), ("cocondenser", 2000, True)])
 def test_condenser_is_trained_as_its_authors_train_it(preset, batch, contrastive):
     settings = settings_of(preset, "condenser-init")
-    recipe = {"lr": 1e-4, "mask_rate": 0.15, "length": 128, "skip_from": 6, "head_layers": 2, "late_mlm": True}
+    recipe = {"lr": 1e-4, "mask_rate": 0.15, "length": 128, "skip_from": 6, "head_layers": 2}
     assert {**recipe, "batch_size": batch, "contrastive": contrastive}.items() <= settings.items()
     assert "steps" not in settings  # the recipe counts passes over the corpus
     assert settings["optimizer"] == "adamw" and settings["warmup"] is None  # None: a tenth of the steps
@@ -61,14 +61,14 @@ def test_condenser_is_trained_as_its_authors_train_it(preset, batch, contrastive
 def test_retromae_is_trained_as_its_authors_train_it():
     """examples/pretrain/README.md of the public code: 8 processes with 32 passages each."""
     pytest.importorskip("realmctl.lab.retromae")
-    recipe = {"batch_size": 256, "lr": 1e-4, "mask_rate": 0.3, "decoder_mask_rate": 0.5, "length": 512, "warmup": None}
+    recipe = {"batch_size": 256, "lr": 1e-4, "mask_rate": 0.3, "length": 512, "warmup": None}
     settings = settings_of("retromae", "retromae-init")
     assert recipe.items() <= settings.items() and "steps" not in settings
 
 
 def test_spider_is_trained_as_its_authors_train_it():
     pytest.importorskip("realmctl.lab.spider")
-    recipe = {"batch_size": 1024, "lr": 2e-5, "steps": 200_000, "warmup": 2000, "keep_rate": 0.5, "window": 30}
+    recipe = {"batch_size": 1024, "lr": 2e-5, "steps": 200_000, "warmup": 2000, "window": 30}
     recipe |= {"official": ("short-spans",)}
     assert {**recipe, "query_length": 64, "pooling": "cls", "optimizer": "adamw"}.items() <= settings_of(
         "spider", "spider-init"

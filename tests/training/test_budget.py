@@ -15,7 +15,7 @@ from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, Stopped, metrics_of, pretrain, stop_at
 
 ICT = {"batch_size": 8, "lr": 1e-2, "warmup": 1, "precision": "fp32", "checkpoint_every": 2}
-CLOZE = {"cloze_recall": 12, "cloze_blocks": 30, "cloze_every": 2}
+CLOZE = {"cloze_recall": 12, "cloze_every": 2}
 
 
 class Out:

@@ -20,8 +20,8 @@ from realmctl.extras.ir.ranking.trec import run_lines
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say
 from realmctl.questions.questions import Question
-from realmctl.retrieval.names import HYBRID, check_options
-from realmctl.retrieval.search.methods import RRF_K, searchers_of, start_method
+from realmctl.retrieval.names import check_options
+from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
 from realmctl.retrieval.search.settings import RankSettings
 
@@ -41,8 +41,6 @@ class RankedQuery:
 def check_ranking(settings: RankSettings) -> None:
     """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
     check_options(settings.method, settings.bm25_stemmer, settings.bm25_tokens, settings.bm25_weight, settings.fusion)
-    if settings.rrf_k != RRF_K and (settings.method != HYBRID or settings.fusion != "ranks"):
-        raise ConfigError(f"--rrf-k {settings.rrf_k:g} is for --method hybrid --fusion ranks. Leave it out.")
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
     for searcher in searchers_of(settings.method):
@@ -61,7 +59,7 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
             f"Build it with --recall-k {depth} to know what it misses."
         )
     searcher = start_method(
-        settings.method, _inputs(settings), settings.rrf_k, bm25_weight=settings.bm25_weight, fusion=settings.fusion
+        settings.method, _inputs(settings), bm25_weight=settings.bm25_weight, fusion=settings.fusion
     )
     count = sum(1 for _ in _asked(settings))  # reads the whole file before any search
     counts = {"queries": count, "hits": 0, "without_hits": 0}

@@ -94,7 +94,7 @@ def planned_index(
             every=every,
             embed_seconds=embed_seconds / (devices or 1),
             build_seconds=build_seconds,
-            max_age=stage.max_age if (stage.refresh, stage.when_stale) == ("background", "wait") else None,
+            max_age=stage.max_age if stage.refresh == "background" else None,
             shared=not devices,
             inline=stage.refresh == "inline",
         )

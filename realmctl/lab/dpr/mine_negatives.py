@@ -38,10 +38,6 @@ class MineNegatives(MiningSettings, Stage):
     def check(self) -> None:
         if (self.qrels is None) == (self.questions is None):
             raise ConfigError("mine-negatives needs one of --qrels and --questions, which say what is relevant.")
-        if self.first_rank > self.last_rank:
-            raise ConfigError(
-                f"--first-rank {self.first_rank} is beyond --last-rank {self.last_rank}. Name a smaller one."
-            )
         require_descent(self.ranking, self.blocks)
 
     def run(self, out: Writer) -> Mapping[str, object]:

@@ -15,15 +15,6 @@ class MiningSettings(Settings):
     positives: int = setting(
         "Most positive passages of a question, the best of the ranking first.", default=4, at_least=1
     )
-    first_rank: int = setting("Rank from which negatives are taken.", default=1, at_least=1, advanced=True)
-    last_rank: int = setting("Rank up to which negatives are taken.", default=100, at_least=1, advanced=True)
-    margin: float | None = setting(
-        "A negative scores at least so much less than the best positive passage.",
-        default=None,
-        at_least=0,
-        at_most=1e6,
-        advanced=True,
-    )
     relative_margin: float | None = setting(
         "A negative scores at least this share of the best positive passage's score less, such as 0.05.",
         default=None,
@@ -40,8 +31,8 @@ class MiningSettings(Settings):
 
     def far_enough(self, score: float | None, best: float | None) -> bool:
         """Return whether a passage of this score is a negative beside a positive one. None is the score of what was not found."""
-        if self.margin is None and self.relative_margin is None:
+        if self.relative_margin is None:
             return True
         if score is None or best is None:
             return False
-        return score <= best - max(self.margin or 0.0, abs(best) * (self.relative_margin or 0.0))
+        return score <= best - abs(best) * self.relative_margin

@@ -25,6 +25,8 @@ from realmctl.extras.ir.ranking.trec import read_run, trec_name
 from realmctl.lab.dpr.mining_settings import MiningSettings
 from realmctl.log import progress
 
+LAST_RANK = 100
+"""Rank up to which negatives are taken: `rank` writes as many by default, and what stands behind is easy to tell apart."""
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together."""
 SCORED_AT_ONCE = 32
@@ -151,7 +153,7 @@ class _Places:
             one = Passage(self.rows[name], rank, score)
             if judged := {name, self.documents[name]} & relevant:
                 good.setdefault(min(judged), one)
-            elif settings.first_rank <= rank <= settings.last_rank and int(uid[one.row]) not in copies:
+            elif rank <= LAST_RANK and int(uid[one.row]) not in copies:
                 others.append(one)
         for name in sorted(relevant - good.keys()):
             if name in self.first:

@@ -35,6 +35,8 @@ from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
+DECODER_MASK_RATE = 0.5
+"""Share of the wordpieces that a position of the decoder may not read, as in the paper and its code."""
 DECODER_SETS = 256
 """Random sets of a passage among which each position's is drawn (public code, pretrain/data.py)."""
 
@@ -101,7 +103,7 @@ class RetroMaeObjective(Objective[RetroMaeMicroBatch]):
         """What each position of `[CLS] text [SEP]` may read, bool [L, L]: a random set of the text, the two others, never itself."""
         length = len(text) + AROUND_ONE
         sets = min(length, DECODER_SETS)
-        masking = replace(self.examples.masking, rate=self.settings.decoder_mask_rate, spared=None)
+        masking = replace(self.examples.masking, rate=DECODER_MASK_RATE, spared=None)
         visible_SL = np.ones((sets, length), dtype=np.bool_)
         if len(text):
             visible_SL[:, 1:-1] = ~masking.chosen(text, sets, rng)

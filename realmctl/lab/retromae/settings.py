@@ -28,13 +28,6 @@ class RetroMaeSettings(WarmEncoderSettings):
         below=1,
         advanced=True,
     )
-    decoder_mask_rate: float = setting(
-        "Share of the wordpieces that a position of the decoder may not read.",
-        default=0.5,
-        above=0,
-        below=1,
-        advanced=True,
-    )
     bag_of_words: float = setting(
         "Weight of DupMAE's loss: the wordpieces of the text, without order, predicted from the states behind [CLS]. The public code "
         "has 0.1. 0 is RetroMAE.",
@@ -52,7 +45,6 @@ PRESET: Mapping[str, Mapping[str, Any]] = {
         "batch_size": 256,
         "length": 512,
         "mask_rate": 0.3,
-        "decoder_mask_rate": 0.5,
         "bag_of_words": 0.0,
     },
 }

@@ -27,6 +27,8 @@ from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.in_batch import Example, InBatchContrast, train_retriever
 
 T = TypeVar("T")
+KEEP_RATE = 0.5
+"""Share of the queries that keep the span, as in the paper and the public code."""
 SHORTEST_WINDOW = 5
 """Fewest wordpieces of a query (public code oriram/spider, the default of --min_window_size)."""
 REMEMBERED = 65_536
@@ -50,7 +52,7 @@ class SpiderObjective(InBatchContrast):
     blocks_each = 2
 
     def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: SpiderSettings) -> None:
-        self.corpus, self.keep_rate, self.window = corpus, settings.keep_rate, settings.window
+        self.corpus, self.window = corpus, settings.window
         self.short_spans = "short-spans" in settings.official
         documents = rows_by_document(corpus, settings.group_by)
         self.words = WordTable(corpus, Tokenizer.load(corpus.artifact.path), documents)
@@ -117,7 +119,7 @@ class SpiderObjective(InBatchContrast):
         begin = first + int(draws[1] * (last - first + 1))
         if not length:
             return body, True
-        if draws[2] < self.keep_rate:
+        if draws[2] < KEEP_RATE:
             return body[begin : begin + length], True
         left = body[begin:start]
         return np.concatenate([left, body[stop : stop + length - len(left)]]), False

@@ -29,9 +29,6 @@ class SpiderSettings(RetrieverTrainingSettings):
         at_most=LARGEST_BATCH,
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
-    keep_rate: float = setting(
-        "Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1, advanced=True
-    )
     window: int = setting(
         "Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511, advanced=True
     )
@@ -45,7 +42,6 @@ PRESET: Mapping[str, Mapping[str, Any]] = {
         "batch_size": 1024,
         "lr": 2e-5,
         "warmup": 2000,
-        "keep_rate": 0.5,
         "window": 30,
         "official": get_args(SpiderDeviation),
         "query_length": 64,

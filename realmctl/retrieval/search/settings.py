@@ -58,13 +58,6 @@ class RankSettings(Settings):
         at_least=1,
         advanced=True,
     )
-    rrf_k: float = setting(
-        "hybrid by ranks: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.",
-        default=60.0,
-        above=0,
-        at_most=1e6,
-        advanced=True,
-    )
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
     bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)

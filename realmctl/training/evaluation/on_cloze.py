@@ -34,6 +34,8 @@ from realmctl.training.monitoring.alarms import AlarmRule, Alarms
 from realmctl.training.objective import Objective, Observer, Part, merged
 from realmctl.training.settings.cloze import ClozeSettings
 
+AMONG = 1000
+"""Blocks among which the sentences search while training runs, so that a measurement takes seconds; `eval-cloze` searches among more."""
 OF_TITLES = ("title", "reworded_title")
 """Gains of titles: of all, and of the reworded ones."""
 
@@ -84,10 +86,8 @@ class ClozeQueries:
     def drawn(cls, settings: ClozeSettings, blocks: Artifact) -> ClozeQueries:
         """Draw what the settings ask for. Raises InputError for blocks with too few sentences."""
         corpus, wanted = Corpus(blocks), settings.cloze_titles
-        passages = ClozePassages.drawn(
-            corpus, settings.cloze_recall, settings.cloze_blocks, settings.seed, settings.cloze_wordpieces
-        )
-        titles = ClozePassages.titled(corpus, wanted, settings.cloze_blocks, settings.seed) if wanted else None
+        passages = ClozePassages.drawn(corpus, settings.cloze_recall, AMONG, settings.seed, settings.cloze_wordpieces)
+        titles = ClozePassages.titled(corpus, wanted, AMONG, settings.seed) if wanted else None
         return cls(passages, titles, Collator.of(Tokenizer.load(blocks.path)), settings.precision)
 
     def ranks(self, retriever: Retriever) -> tuple[Ranks, Ranks | None]:

@@ -11,7 +11,7 @@ was made with; 0 is the index that training began with.
 from __future__ import annotations
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.errors import InputError, ResourceError
+from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.log import say, warn
 from realmctl.models.retriever import Retriever
@@ -19,7 +19,7 @@ from realmctl.training.checkpoint import saved_states
 from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.drift import DUE, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
-from realmctl.training.refresh.protocol import LOG, RefreshFolder
+from realmctl.training.refresh.protocol import RefreshFolder
 from realmctl.training.settings.pretrain import RefreshSettings
 
 
@@ -230,23 +230,9 @@ class BackgroundRefresh(LeadingRefresh):
     """Another process builds the indexes as fast as it can, while training continues."""
 
     reproducible = False
-    warned_of: int | None = None
-    """Step of the index whose age was warned of."""
 
     def too_old(self, step: int, in_use: int) -> bool:
-        if step - in_use <= self.settings.max_age:
-            return False
-        when_stale = self.settings.when_stale
-        age = f"step {step}: the index is {step - in_use} steps old"
-        if when_stale == "fail":
-            raise ResourceError(
-                f"pretrain: {age}, and --when-stale is fail. See "
-                f"{self.folder.path.absolute() / LOG}, or raise --max-index-age; the same command then continues."
-            )
-        if when_stale == "continue" and self.warned_of != in_use:
-            self.warned_of = in_use
-            warn(f"{age}; training continues with it (--when-stale continue)")
-        return when_stale == "wait"
+        return step - in_use > self.settings.max_age
 
     def _is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
         """A snapshot is also due when the refresher found the newest one damaged."""

@@ -47,14 +47,6 @@ class ClozeSettings(TrainSettings):
         at_least=0,
         check=check_sample,
     )
-    cloze_blocks: int = setting(
-        "blocks among which these sentences search, drawn at random; the blocks that they were cut out of are among them. 0: all blocks, "
-        "which are then embedded at each measurement.",
-        default=1000,
-        at_least=0,
-        used_with="cloze_recall",
-        advanced=True,
-    )
     cloze_wordpieces: int = setting(
         help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, used_with="cloze_recall", advanced=True
     )

@@ -120,7 +120,6 @@ class CondenserSettings(WarmEncoderSettings):
         at_most=48,
         advanced=True,
     )
-    late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True, advanced=True)
     batch_size: int = setting(
         "Blocks per step; with --contrastive, documents per step, two spans each.",
         default=128,

@@ -50,12 +50,6 @@ class RefreshSettings(TrainSettings):
         at_least=0,
         advanced=True,
     )
-    when_stale: Literal["wait", "fail", "continue"] = runtime(
-        "What to do at that age. wait: for a fresher index. fail: save a checkpoint and stop with exit code 5. continue: train on "
-        "with a warning. With --refresh lockstep and inline, training always waits.",
-        default="wait",
-        advanced=True,
-    )
     refresh_device: str = runtime(
         "Device of the refresher of background and lockstep: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
         default="auto",
@@ -66,7 +60,7 @@ class RefreshSettings(TrainSettings):
 
     def without_refresh(self) -> Self:
         """Return the same settings with an index that stays as it is."""
-        return dataclasses.replace(self, refresh="never", max_index_age=0, when_stale="wait")
+        return dataclasses.replace(self, refresh="never", max_index_age=0)
 
     @property
     def period(self) -> int:
@@ -85,10 +79,6 @@ class RefreshSettings(TrainSettings):
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an "
                 "index that nothing builds."
-            )
-        if self.when_stale != "wait" and self.refresh != "background":
-            raise ConfigError(
-                f"--when-stale {self.when_stale} is for --refresh background. With --refresh {self.refresh} no index becomes too old."
             )
 
 

@@ -221,7 +221,7 @@ def test_the_other_stages_of_a_family(model_type: str, tmp_path: Path) -> None:
         depth=6,
     ).make(made / "ranking")
     assert ranked.metrics["queries"] == len(PEOPLE)
-    mined = MineNegatives(ranking=ranked, blocks=revised, questions=tmp_path / "questions.jsonl", first_rank=1).make(
+    mined = MineNegatives(ranking=ranked, blocks=revised, questions=tmp_path / "questions.jsonl").make(
         made / "negatives"
     )
     tuned = DprFinetune(retriever=retriever, passages=mined.file("train.jsonl"), **FEW).make(made / "tuned")

@@ -72,12 +72,12 @@ def test_hybrid_is_the_fusion_of_both(tmp_path, chain: Chain, scores_of):
         fused: dict[int, float] = {}
         for rows in (order(dense)[:9], [row for row in order(bm25)[:9] if bm25[row] > 0]):
             for rank, row in enumerate(rows, 1):
-                fused[row] = fused.get(row, 0.0) + 1 / (5 + rank)
+                fused[row] = fused.get(row, 0.0) + 1 / (60 + rank)
         expected[str(number)] = [names[row] for row in sorted(fused, key=lambda row: (-fused[row], row))[:7]]
-    found = made(chain, tmp_path, method="hybrid", depth=9, rrf_k=5, precision="fp32")
+    found = made(chain, tmp_path, method="hybrid", depth=9, precision="fp32")
     assert ranked(found) == expected
     first = next(read_run(found.file("run.trec")))[1]
-    assert max(first.values()) <= 2 / 6 and math.isclose(max(first.values()), next(iter(first.values())))
+    assert max(first.values()) <= 2 / 61 and math.isclose(max(first.values()), next(iter(first.values())))
 
 
 def test_hybrid_by_scores_ranks_by_their_sum(tmp_path, chain: Chain, scores_of):
@@ -140,7 +140,6 @@ def test_parts_of_models_search_too(tmp_path, chain: Chain):
     [
         ({"top": 0}, "--top"),
         ({"depth": 3}, "--depth 3.*--top 7"),
-        ({"method": "hybrid", "rrf_k": 0}, "--rrf-k"),
         ({"method": "wrong"}, "dense, bm25"),
         ({"index": None}, "--retriever.*--index"),
     ],

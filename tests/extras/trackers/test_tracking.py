@@ -64,9 +64,9 @@ def test_what_is_measured_at_the_end_is_a_record_too(tmp_path):
 def test_all_records_of_a_pretraining_are_shown(chain, tmp_path):
     """Also those behind the last step: cloze recall of its weights, and recall with the index that is published."""
     runs = tmp_path / "runs"
-    made = pretrain(
-        chain, cloze_recall=11, cloze_blocks=25, recall_questions=chain.questions, track=f"tensorboard:{runs}"
-    ).make(tmp_path / "model")
+    made = pretrain(chain, cloze_recall=11, recall_questions=chain.questions, track=f"tensorboard:{runs}").make(
+        tmp_path / "model"
+    )
     assert scalars(runs / "pretrain/v1") == logged(made.path)
     assert [sorted({"loss", "cloze_rr", "recall@1"} & line.keys()) for line in lines(made.path)[-2:]] == [
         ["cloze_rr"],

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import InputError, MismatchError
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.ranking.trec import read_run, trec_name
 from realmctl.lab.dpr.cross_encoder import CrossEncoder
@@ -51,8 +51,6 @@ def records(made: Artifact) -> list[dict]:
     ("settings", "keeps"),
     [
         ({}, lambda rank, score, best: True),
-        ({"first_rank": 3, "last_rank": 4}, lambda rank, score, best: 3 <= rank <= 4),
-        ({"margin": 0.5}, lambda rank, score, best: best is not None and score <= best - 0.5),
         ({"relative_margin": 0.1}, lambda rank, score, best: best is not None and score <= best - 0.1 * abs(best)),
     ],
 )
@@ -157,7 +155,7 @@ def test_its_scores_stand_in_place_of_those_of_the_ranking(chain: Chain, ranking
         "ranking": ranking,
         "blocks": chain.blocks,
         "qrels": judged,
-        "margin": 0.01,
+        "relative_margin": 0.01,
         "cross_encoder": str(cross_encoder),
     }
     made, scorer = MineNegatives(**values).make(tmp_path / "n"), CrossEncoder(cross_encoder, "cpu")
@@ -167,7 +165,7 @@ def test_its_scores_stand_in_place_of_those_of_the_ranking(chain: Chain, ranking
             assert one["score"] == pytest.approx(
                 scorer(record["query"], [f"{one['title']} {one['text']}"])[0], abs=1e-5
             )
-        assert all(one["score"] <= best - 0.01 for one in record["negative_passages"])
+        assert all(one["score"] <= best - 0.01 * abs(best) for one in record["negative_passages"])
     assert made.metrics["too_close"] > 0
 
 
@@ -176,10 +174,8 @@ def test_what_is_refused(chain: Chain, ranking, judged, tmp_path):
     inputs = {"blocks": chain.blocks, "qrels": judged}
     with pytest.raises(MismatchError, match="--unit block"):
         MineNegatives(ranking=documents, **inputs).make(tmp_path / "n")
-    with pytest.raises(ConfigError, match="--first-rank"):
-        MineNegatives(ranking=ranking, first_rank=9, last_rank=8, **inputs).make(tmp_path / "n")
     with pytest.raises(InputError):
-        MineNegatives(ranking=ranking, margin=1e5, **inputs).make(tmp_path / "n")
+        MineNegatives(ranking=ranking, relative_margin=1.0, **inputs).make(tmp_path / "n")
 
 
 def test_a_copy_of_a_relevant_block_is_no_negative(tmp_path):
@@ -216,9 +212,9 @@ def test_the_margin_is_below_the_best_of_several_positives(chain: Chain, ranking
         lines += [f"{query} 0 {order[0]} 1\n", f"{query} 0 {order[9]} 1\n"]
         best[query] = found[order[0]]
     qrels.write_text("".join(lines))
-    made = MineNegatives(ranking=ranking, blocks=chain.blocks, qrels=qrels, negatives=30, positives=2, margin=0.5).make(
-        tmp_path / "mined"
-    )
+    made = MineNegatives(
+        ranking=ranking, blocks=chain.blocks, qrels=qrels, negatives=30, positives=2, relative_margin=0.1
+    ).make(tmp_path / "mined")
     scores = dict(read_run(ranking.file("run.trec")))
     names = {block.id: trec_name(block.id) for block in Corpus(chain.blocks)}
     assert records(made)
@@ -229,5 +225,5 @@ def test_the_margin_is_below_the_best_of_several_positives(chain: Chain, ranking
         assert kept == {
             name
             for name, score in scores[query].items()
-            if score <= best[query] - 0.5 and f"{query} 0 {name} 1\n" not in lines
+            if score <= best[query] - 0.1 * abs(best[query]) and f"{query} 0 {name} 1\n" not in lines
         }

@@ -85,12 +85,9 @@ def test_a_document_is_in_a_batch_once_and_a_pass_has_all(blocks):
     assert len(titles) == 9 == len({tuple(title) for title in titles})
 
 
-def test_the_span_is_kept_as_often_as_asked(blocks):
-    for rate in (0.0, 0.3, 1.0):
-        kept = [
-            example.marks["kept"] for example in examples_of(objective_of(blocks, batch_size=9, keep_rate=rate), 80)
-        ]
-        assert np.mean(kept) == pytest.approx(rate, abs=0.05)
+def test_the_span_is_kept_as_often_as_in_the_paper(blocks):
+    kept = [example.marks["kept"] for example in examples_of(objective_of(blocks, batch_size=9), 80)]
+    assert np.mean(kept) == pytest.approx(0.5, abs=0.05)
 
 
 def windows_of_the_public_code(body, start, stop, length, keep):
@@ -103,11 +100,11 @@ def windows_of_the_public_code(body, start, stop, length, keep):
 @pytest.mark.parametrize(("start", "stop"), [(10, 13), (0, 2), (28, 30), (1, 26), (17, 18)])
 @pytest.mark.parametrize("keep", [False, True])
 def test_each_window_of_the_public_code_is_as_likely(blocks, start, stop, keep):
-    objective = objective_of(blocks, window=8, keep_rate=float(keep))
+    objective = objective_of(blocks, window=8)
     body, drawn = np.arange(100, 130), {}
-    for draws in np.stack(np.meshgrid((np.arange(4) + 0.5) / 4, (np.arange(360) + 0.5) / 360, [0.5]), -1).reshape(
-        -1, 3
-    ):
+    for draws in np.stack(
+        np.meshgrid((np.arange(4) + 0.5) / 4, (np.arange(360) + 0.5) / 360, [0.0 if keep else 0.9]), -1
+    ).reshape(-1, 3):
         query, kept = objective._query(body, start, stop, draws)
         assert kept == keep
         drawn.setdefault(SHORTEST_WINDOW + int(draws[0] * 4), []).append(query.tolist())
@@ -122,9 +119,10 @@ def test_each_window_of_the_public_code_is_as_likely(blocks, start, stop, keep):
 
 def test_a_window_may_cut_the_span_or_stand_behind_it(blocks):
     """The shares that the public code has: with two wordpieces in the middle of a block 78 % of the kept spans are whole."""
-    objective = objective_of(blocks, keep_rate=1.0)
+    objective = objective_of(blocks)
     body, rng = np.arange(200), np.random.default_rng(0)
-    queries = [objective._query(body, 90, 92, draws)[0].tolist() for draws in rng.random((3000, 3))]
+    kept = rng.random((3000, 3)) * (1, 1, 0)
+    queries = [objective._query(body, 90, 92, draws)[0].tolist() for draws in kept]
     whole = np.mean([place_of([90, 91], query) is not None for query in queries])
     after = np.mean([query[0] >= 90 for query in queries])
     lengths = np.arange(SHORTEST_WINDOW, 31)
@@ -133,8 +131,8 @@ def test_a_window_may_cut_the_span_or_stand_behind_it(blocks):
 
 
 def test_a_block_that_is_only_the_span_is_the_query(blocks):
-    for rate in (0.0, 1.0):
-        query, kept = objective_of(blocks, keep_rate=rate)._query(np.arange(9), 0, 9, np.array([0.5, 0.5, 0.5]))
+    for draw in (0.0, 0.9):
+        query, kept = objective_of(blocks)._query(np.arange(9), 0, 9, np.array([0.5, 0.5, draw]))
         assert kept and query.tolist() == list(range(9))
 
 
@@ -257,8 +255,6 @@ def test_a_corpus_without_recurring_spans_is_refused(tmp_path, what):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("keep_rate", 1.1),
-        ("keep_rate", float("nan")),
         ("window", 4),
         ("window", 10**9),
         ("micro_batch", -1),

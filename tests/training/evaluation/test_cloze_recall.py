@@ -19,6 +19,7 @@ from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation import cloze_recall
 from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recall
+from realmctl.training.evaluation.on_cloze import AMONG
 from realmctl.training.ict import InverseClozeObjective
 from realmctl.training.settings.retriever import IctSettings
 from stages.condenser_init import CondenserInit
@@ -30,7 +31,7 @@ from tests.fixtures.cloze import scripted
 from tests.fixtures.retriever import make_retriever
 
 ICT = {"steps": 6, "batch_size": 8, "lr": 1e-2, "warmup": 1, "precision": "fp32", "checkpoint_every": 2}
-WATCHED = {**ICT, "cloze_recall": 12, "cloze_blocks": 30, "cloze_every": 2}
+WATCHED = {**ICT, "cloze_recall": 12, "cloze_every": 2}
 
 
 def ict(chain: Chain, **values: object) -> IctInit:
@@ -212,7 +213,7 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
     assert [line.get("loss") for line in lines[:6]] == [line.get("loss") for line in metrics_of(plain)[:6]]
     assert made.file("block/model.safetensors").read_bytes() == plain.file("block/model.safetensors").read_bytes()
     collator, start = Collator.of(Tokenizer.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
-    passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0)
+    passages = ClozePassages.drawn(Corpus(chain.blocks), 12, AMONG, seed=0)
     first, last = (passages.ranks(each, collator, "fp32") for each in (start, Retriever.load(made.path)))
     assert lines[0]["cloze_rr"] == recall(first)["cloze_rr"] and lines[0]["cloze_gain"] == 0
     assert made.metrics["cloze_gain"] == lines[-1]["cloze_gain"] == gain(last, first).mean
@@ -221,7 +222,7 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
 def test_a_training_is_measured_with_queries_as_short_as_asked(chain: Chain, tmp_path):
     made = ict(chain, cloze_wordpieces=3).make(tmp_path / "made")
     collator, start = Collator.of(Tokenizer.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
-    short, whole = (ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0, longest=each) for each in (3, 0))
+    short, whole = (ClozePassages.drawn(Corpus(chain.blocks), 12, AMONG, seed=0, longest=each) for each in (3, 0))
     by_short, by_whole = (recall(each.ranks(start, collator, "fp32"))["cloze_rr"] for each in (short, whole))
     assert metrics_of(made)[0]["cloze_rr"] == by_short != by_whole
 
@@ -343,7 +344,7 @@ def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
     "settings",
     [
         *({"keep": "gain"}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}),
-        *({"cloze_every": 9}, {"cloze_blocks": 9}),
+        {"cloze_every": 9},
     ],
 )
 def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):

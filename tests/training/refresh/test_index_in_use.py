@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from realmctl.artifacts import open_artifact, require_descent, verify
-from realmctl.errors import InputError, ResourceError
+from realmctl.errors import InputError
 from realmctl.execution.signals import StopRequested
 from realmctl.index.index_type import open_index
 from realmctl.training.refresh import index_in_use
@@ -69,14 +69,6 @@ def test_training_waits_for_an_index_that_is_too_old(chain, started, live, retri
     thread.join()
     assert told["index_age_steps"] == 0 and told["index_wait_seconds"] > 0.3
     assert "4 steps old" in capsys.readouterr().err
-
-
-def test_a_run_that_is_to_fail_at_the_age_bound_does_not_wait(chain, started, retriever):
-    current = IndexInUse(chain.index, "cpu", started("background", max_index_age=3, when_stale="fail"))
-    for step in range(4):
-        current.renew(step, retriever)
-    with pytest.raises(ResourceError, match="--when-stale"):
-        current.renew(4, retriever)
 
 
 def test_a_wait_ends_when_asked_to_stop(chain, started, retriever, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from realmctl.artifacts import Origin, open_artifact, require_descent, writing
-from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.errors import ConfigError, InputError
 from realmctl.training.refresh import index_maker
 from realmctl.training.refresh.kinds import Refresh, refresh_of
 from realmctl.training.refresh.refresher import Refresher
@@ -109,20 +109,6 @@ def test_only_an_index_that_another_process_builds_becomes_too_old(started, kind
     assert [age for age in range(8) if trainer.too_old(10 + age, 10)] == ages
 
 
-def test_training_may_fail_at_the_age_bound(started):
-    trainer = started("background", max_index_age=3, when_stale="fail")
-    assert not trainer.too_old(3, 0)
-    with pytest.raises(ResourceError, match="--when-stale"):
-        trainer.too_old(4, 0)
-
-
-def test_training_may_go_on_beyond_the_age_bound_and_warns_once_for_each_index(started, capsys):
-    trainer = started("background", max_index_age=3, when_stale="continue")
-    assert not any(trainer.too_old(step, 0) for step in range(7))
-    assert not any(trainer.too_old(step, 6) for step in range(7, 12))
-    assert capsys.readouterr().err.count("--when-stale continue") == 2
-
-
 def test_a_process_that_follows_opens_what_it_is_told_or_says_who_lacks_what(out, started, live, retriever):
     trainer, follower = started("inline"), Refresh(out)
     trainer.begin(0, 0)
@@ -140,7 +126,6 @@ def test_a_process_that_follows_opens_what_it_is_told_or_says_who_lacks_what(out
         {"max_index_age": 2, "refresh_every": 3},
         {"max_index_age": -1},
         {"refresh_every": 0},
-        *({"refresh": kind, "when_stale": "fail"} for kind in ("lockstep", "inline", "never")),
         {"refresh": "lockstep", "refresh_every": "auto"},
     ],
 )
