@@ -38,13 +38,16 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "artifacts.catalogue.MAX_ANCESTORS": ("", "ancestors that `show` prints"),
         "artifacts.records.MAX_FRAME_BYTES": ("bytes", "a decoded frame of records"),
         "artifacts.records.MAX_TABLE_BYTES": ("bytes", "the frame table of records"),
+        "artifacts.typed_json.MAX_DESCRIPTION_BYTES": (
+            "bytes",
+            "a file that describes a retriever, an index or an artifact",
+        ),
         "artifacts.file_kinds.MAX_SAFETENSORS_HEADER": (
             "bytes",
             "the header of a safetensors file that `show` describes",
         ),
     },
     "Indexes": {
-        "index.index_type.MAX_DESCRIPTION_BYTES": ("bytes", "index.json"),
         "index.index_type.MAX_VECTORS": ("", "vectors of an index"),
         "index.index_type.MAX_DIMENSION": ("", "dimensions of a vector"),
         "index.hnsw_shards.MAX_SHARDS": ("", "graphs of one index"),

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import typing
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
 from typing import Any, Literal, TypeVar
 
 from realmctl.artifacts.artifact import Artifact
-from realmctl.errors import InputError, as_realmctl_error
+from realmctl.artifacts.typed_json import read_as
 
 T = TypeVar("T")
 QA_MODEL, ENCODER, BLOCKS = "qa-model.json", "encoder.json", "blocks.json"
@@ -79,38 +77,7 @@ def read_description(path: Path, kind: type[T]) -> T:
 
     Raises InputError if the file is missing or not a JSON object, and if a field is missing or has another type.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
-            raise ValueError("it is not a JSON object")
-        hints = typing.get_type_hints(kind)
-        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-        known = {
-            field.name: _checked(field.name, hints[field.name], found) for field in fields if _wanted(field, found)
-        }
-    except (OSError, ValueError) as error:
-        raise as_realmctl_error(error, path) or InputError(
-            f"{path} does not describe its artifact ({error}). Restore the file or make the artifact again."
-        ) from None
-    return kind(**known)
-
-
-def _wanted(field: dataclasses.Field[Any], found: dict[str, Any]) -> bool:
-    return field.name in found or field.default is dataclasses.MISSING
-
-
-def _checked(name: str, hint: object, found: dict[str, Any]) -> Any:
-    if name not in found:
-        raise ValueError(f"it lacks {name}")
-    value, types = found[name], typing.get_args(hint) or (hint,)
-    if typing.get_origin(hint) is Literal:
-        if value not in types:
-            raise ValueError(f"{name} is {value!r}, where one of {', '.join(types)} is needed")
-        return value
-    if type(value) not in types:
-        wanted = " or ".join("null" if each is NoneType else each.__name__ for each in types)
-        raise ValueError(f"{name} is {value!r}, where a value of type {wanted} is needed")
-    return value
+    return read_as(path, kind, "its artifact", "Restore the file or make the artifact again.")
 
 
 def describe_qa_model(qa_model: Artifact) -> QaModelDescription:

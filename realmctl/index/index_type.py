@@ -7,14 +7,14 @@ Types of index are found by name, so that other packages can add some (docs/exte
 from __future__ import annotations
 
 import json
-import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
+from realmctl.artifacts.typed_json import read_as
+from realmctl.errors import ConfigError, InputError
 from realmctl.index.merged import MergedIndex
 from realmctl.index.names import INDEX_TYPES, SHARDED
 from realmctl.index.protocol import Index, Vectors
@@ -23,7 +23,6 @@ from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.pipeline.settings import Settings
 
 DESCRIPTION_FILE = "index.json"
-MAX_DESCRIPTION_BYTES = 2**20
 MAX_VECTORS, MAX_DIMENSION = 2**32, 2**20
 
 
@@ -40,7 +39,7 @@ class IndexDescription:
     metric: str = "ip"
 
     def check(self) -> None:
-        """Raise ValueError for values that cannot describe an index. The types of the fields were checked before."""
+        """Raise ValueError for values that cannot describe an index."""
         if self.dimension < 1 or self.count < 1:
             raise ValueError(f"it has {self.count} vectors of dimension {self.dimension}")
         if self.dimension > MAX_DIMENSION or self.count > MAX_VECTORS:
@@ -107,32 +106,16 @@ def write_description(folder: Path, description: IndexDescription) -> None:
 def read_description(folder: Path) -> IndexDescription:
     """Read `index.json` and check every field. Raises InputError when it does not describe an index that can be opened here."""
     path = folder / DESCRIPTION_FILE
+
+    def kind(table: Mapping[str, Any]) -> type[IndexDescription]:
+        return INDEX_TYPES.load(str(table.get("type")), IndexType).description
+
     try:
-        if not path.is_file() or path.stat().st_size > MAX_DESCRIPTION_BYTES:
-            raise ValueError(f"it is no regular file of at most {MAX_DESCRIPTION_BYTES:,} bytes")
-        values = json.loads(path.read_text(encoding="utf-8"))
-        kind = INDEX_TYPES.load(str(values["type"]), IndexType).description
-        hints = typing.get_type_hints(kind)
-        for name, value in values.items():
-            if name in hints and type(value) is not (typing.get_origin(hints[name]) or hints[name]):
-                raise ValueError(f"{name} is {str(value)[:80]!r}")
-        description = kind(**values)
-        description.check()
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        raise as_realmctl_error(error, path) or InputError(
-            f"{path} does not describe an index ({one_line(error)}). Build the index again."
-        ) from None
+        return read_as(
+            path, kind, "an index", "Build the index again.", lambda described: described.check(), whole=True
+        )
     except ConfigError as error:
         raise InputError(f"{path} cannot be opened here: {error}") from None
-    return description
 
 
 def open_index(folder: Path, device: str = "cpu") -> Index:

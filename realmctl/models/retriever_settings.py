@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import typing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from realmctl.errors import InputError, as_realmctl_error, one_line
-from realmctl.models.towers.layout import InputLayout, layout_of
+from realmctl.artifacts.typed_json import read_as
+from realmctl.models.towers.layout import InputLayout
 
 Pooling = Literal["pooler", "cls", "mean"]
 ProjectionHead = Literal["layer-norm", "plain", "none"]
@@ -18,7 +17,6 @@ Towers = Literal["shared", "separate", "query-only"]
 NORM_EPS = 1e-12
 """Epsilon of the layer norm in the published weights. The open ICT code leaves Keras's default, 1e-3."""
 RETRIEVER = "retriever.json"
-START_FIELDS = {"init", "scale"}
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,12 @@ class RetrieverSettings:
 
     def __post_init__(self) -> None:
         for name in ("projection", "query_length", "block_length"):
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}")
-        for name, known in (("pooling", Pooling), ("towers", Towers)):
-            if getattr(self, name) not in typing.get_args(known):
+            if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)!r}")
         if self.head is not None and self.norm_eps is not None:
             raise ValueError("it has both norm_eps and head")
         if self.head is None and not (isinstance(self.norm_eps, float) and 0 < self.norm_eps < 1):
             raise ValueError(f"norm_eps is {self.norm_eps!r}, not a number between 0 and 1")
-        if not isinstance(self.block_retriever, str | None):
-            raise ValueError(f"block_retriever is {self.block_retriever!r}")
 
     def write(self, folder: Path) -> None:
         """Write retriever.json."""
@@ -88,14 +81,10 @@ def read_settings(folder: Path) -> RetrieverSettings:
     Raises:
         InputError: The file is missing or malformed, or a value is impossible.
     """
-    path = folder / RETRIEVER
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(table, dict) or not isinstance(table["start"], dict) or table["start"].keys() != START_FIELDS:
-            raise ValueError("it is not a table, or its start is not the start of a projection")
-        start, layout = ProjectionStart(**table["start"]), layout_of(table["layout"])
-        return RetrieverSettings(**{**table, "start": start, "layout": layout})
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise as_realmctl_error(error, path) or InputError(
-            f"{path} does not describe a retriever ({one_line(error)}). Restore the file, or make the retriever again."
-        ) from None
+    return read_as(
+        folder / RETRIEVER,
+        RetrieverSettings,
+        "a retriever",
+        "Restore the file, or make the retriever again.",
+        whole=True,
+    )

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -32,6 +32,10 @@ class Prefix:
 
     text: str = ""
     ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.ids) > MAX_PREFIX:
+            raise ValueError(f"a prefix has more than {MAX_PREFIX} wordpieces")
 
     def before(self, collator: Collator, tokens: TokenSequence) -> TokenSequence:
         """Return the tokens of the prefix and of a text behind it, as those of both written as one text."""
@@ -68,23 +72,3 @@ class InputLayout:
         if self.blocks == "pair":
             return packed
         return dataclasses.replace(packed, segments_BL=torch.zeros_like(packed.segments_BL))
-
-
-def layout_of(described: Any) -> InputLayout:
-    """Return the layout that `dataclasses.asdict` described, read from JSON. Raises ValueError for anything else."""
-    try:
-        prefixes = {name: _prefix(described[name]) for name in ("query_prefix", "block_prefix")}
-        form = described["blocks"]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"the layout cannot be used: {type(error).__name__} {error}") from None
-    if form not in get_args(BlockForm):
-        raise ValueError(f"the form of blocks is {str(form)[:40]!r}")
-    return InputLayout(form, **prefixes)
-
-
-def _prefix(described: Any) -> Prefix:
-    text, ids = described["text"], described["ids"]
-    numbers = isinstance(ids, list) and all(type(each) is int and 0 <= each < 2**31 for each in ids)
-    if not isinstance(text, str) or not numbers or len(ids) > MAX_PREFIX:
-        raise ValueError("a prefix is not a text with its wordpieces")
-    return Prefix(text, tuple(ids))

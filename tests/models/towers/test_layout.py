@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from realmctl.artifacts.typed_json import object_of
 from realmctl.models.inputs import Collator
-from realmctl.models.towers.layout import InputLayout, Prefix, layout_of
+from realmctl.models.towers.layout import InputLayout, Prefix
 from realmctl.tokens.frame import Frame
 
 COLLATOR = Collator(Frame.bert(101, 102), pad_id=0, mask_id=103)
@@ -53,7 +54,7 @@ def test_the_default_is_what_retrievers_always_read():
 
 def test_a_description_is_read_back():
     layout = InputLayout("joined", Prefix("ask: ", (5, 6)), Prefix("told: ", (7,)))
-    assert layout_of(json.loads(json.dumps(dataclasses.asdict(layout)))) == layout
+    assert object_of(InputLayout, json.loads(json.dumps(dataclasses.asdict(layout)))) == layout
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_description_is_read_back():
 def test_other_descriptions_are_refused(change):
     described = json.loads(json.dumps(dataclasses.asdict(InputLayout())))
     with pytest.raises(ValueError):
-        layout_of({**described, **change})
-    for nothing in ([], "pair", {"blocks": "pair"}):
+        object_of(InputLayout, {**described, **change})
+    for part in ({}, {"blocks": "pair"}, {**described, "other": 1}):
         with pytest.raises(ValueError):
-            layout_of(nothing)
+            object_of(InputLayout, part)
