@@ -27,14 +27,19 @@ from realmctl.errors import ConfigError, ResourceError
 T = TypeVar("T")
 MAX_REASON = 300
 ROOMS = ("realmctl.extras", "realmctl.lab")
-"""The packages whose folders are rooms. Either may be deleted."""
+"""The packages whose folders and files are rooms. Either may be deleted."""
+GROUPS = (
+    *("stages", "commands", "groups", "presets", "formats", "families", "indexes", "searchers", "answerers", "readers"),
+    *("retriever_losses", "heads", "projections", "executors", "trackers"),
+)
+"""The groups in which rooms may offer something, without `realmctl.`. `options.COMMAND` is one for each command that is `extended`."""
 
 
 @cache
 def rooms() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{room: what it offers}, such as `realmctl.lab.spider`, for the rooms that are there.
 
-    Raises TypeError for a room without `OFFERS` that is a dictionary of literals.
+    Raises ResourceError for a room without `OFFERS` that is written out, or one with a group that nothing reads.
     """
     return {room: _offers_of(room) for package in ROOMS for room in _rooms_of(package)}
 
@@ -49,20 +54,51 @@ def _rooms_of(package: str) -> Iterator[str]:
 
 def _offers_of(room: str) -> Mapping[str, Mapping[str, str]]:
     """The constant `OFFERS` in the source of a room, which is not run."""
-    spec = importlib.util.find_spec(room)
-    source = spec.loader.get_source(room) if spec and isinstance(spec.loader, InspectLoader) else None
-    for node in ast.parse(source or "").body:
-        if isinstance(node, ast.Assign) and any(
-            isinstance(one, ast.Name) and one.id == "OFFERS" for one in node.targets
-        ):
-            return dict(ast.literal_eval(node.value))
-    raise TypeError(f"{room} has no OFFERS, a dictionary that is written out: what the room adds.")
+    try:
+        spec = importlib.util.find_spec(room)
+        source = spec.loader.get_source(room) if spec and isinstance(spec.loader, InspectLoader) else None
+        offers = ast.literal_eval(_value_of("OFFERS", ast.parse(source or "")))
+        for group, names in offers.items():
+            if group.removeprefix("realmctl.") not in GROUPS and not group.startswith("realmctl.options."):
+                raise ValueError(f"nothing reads the group {group!r}; one of realmctl: {', '.join(GROUPS)}")
+            if not all(isinstance(text, str) for pair in names.items() for text in pair):
+                raise ValueError(f"{group} is not {{name: text}}")
+        return dict(offers)
+    except (SyntaxError, ValueError, AttributeError) as error:
+        raise _spoilt(room, "does not say what it adds", error) from error
+
+
+def _value_of(name: str, tree: ast.Module) -> ast.expr:
+    """What a module assigns to a name, `name = ...` or `name: type = ...`. Raises ValueError where it does not."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                return node.value
+    raise ValueError(f"it has no {name}, a dictionary that is written out")
+
+
+def _spoilt(room: str, what: str, error: BaseException) -> ResourceError:
+    """The error for a room that cannot be used."""
+    return ResourceError(f"the room {room} {what} ({_reason(error)}). Correct the room, or delete it.")
 
 
 @cache
 def offered(group: str) -> Mapping[str, str]:
-    """{name: "module:attribute"} of what the rooms offer in a group. Two rooms never offer one name, which a test checks."""
-    return {name: where for offers in rooms().values() for name, where in offers.get(group, {}).items()}
+    """{name: "module:attribute"} of what the rooms offer in a group. Raises ConfigError where two rooms offer one name."""
+    found: dict[str, str] = {}
+    for room, offers in rooms().items():
+        found = joined(group, found, offers.get(group, {}), room)
+    return found
+
+
+def joined(group: str, known: Mapping[str, T], added: Mapping[str, T], room: str = "a room") -> dict[str, T]:
+    """Return the names known so far with those that rooms add. Raises ConfigError where a name is known: it would mean another thing in silence."""
+    for name in known.keys() & added.keys():
+        raise ConfigError(
+            f"{name!r} of {group} is offered by {room} and by realmctl or another room. Give it another name in OFFERS."
+        )
+    return {**known, **added}
 
 
 def room_of(module: str) -> str:
@@ -78,9 +114,14 @@ def title_of(room: str) -> str:
 
 
 def object_at(where: str) -> object:
-    """Import what "module:attribute" stands for."""
+    """Import what "module:attribute" stands for. Raises ResourceError for a part of a room that cannot be imported."""
     module, _, attribute = where.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, SyntaxError, NameError, TypeError) as error:
+        if not (room := room_of(module)):
+            raise
+        raise _spoilt(room, f"offers {where}, which cannot be imported", error) from error
 
 
 class Registry:
@@ -98,7 +139,7 @@ class Registry:
     @property
     def built_in(self) -> Mapping[str, str]:
         """{name: "module:attribute"} of realmctl: its core and its rooms."""
-        return {**self.core, **offered(self.group)}
+        return joined(self.group, self.core, offered(self.group))
 
     def names(self) -> list[str]:
         """Every name, those of realmctl first. Nothing is imported."""
@@ -168,11 +209,14 @@ def load(point: EntryPoint) -> object:
 
 def not_imported(name: str, owner: str, where: str, error: BaseException) -> ResourceError:
     """The error for a plug-in that cannot be imported."""
-    reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REASON]
     return ResourceError(
-        f"the plug-in {name!r} of the package {owner} ({where}) cannot be imported ({reason}). "
+        f"the plug-in {name!r} of the package {owner} ({where}) cannot be imported ({_reason(error)}). "
         "Repair, upgrade or uninstall that package."
     )
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REASON]
 
 
 def clash(what: str, name: str, owners: list[str]) -> ConfigError:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from realmctl import registry
-from realmctl.cli import order
+from realmctl.cli import available_stages, order
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.pipeline import presets
 from realmctl.registry import Registry
 
 GROUP = "realmctl.tests"
@@ -94,19 +97,88 @@ def test_no_two_rooms_offer_one_name_and_each_name_stands_for_something():
             assert named, name
 
 
-def test_a_room_is_a_folder_or_a_file_and_may_be_missing(monkeypatch, tmp_path):
-    rooms = tmp_path / "rooms_of_a_test"
-    (rooms / "folder").mkdir(parents=True)
-    (rooms / "__init__.py").touch()
-    offer = "OFFERS = {'realmctl.tests': {'%s': 'realmctl.errors:InputError'}}"
-    (rooms / "folder" / "__init__.py").write_text(offer % "by-folder")
-    (rooms / "file.py").write_text(offer % "by-file")
+@pytest.fixture
+def rooms(monkeypatch, tmp_path):
+    """A package of rooms that this test writes, in place of extras and lab."""
+    folder = tmp_path / "rooms_of_a_test"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "ROOMS", ("rooms_of_a_test", "no_such_rooms"))
+    monkeypatch.setattr(registry, "GROUPS", (*registry.GROUPS, GROUP.removeprefix("realmctl.")))
     for cached in (registry.rooms, registry.offered):
         cached.cache_clear()
-    try:
-        assert Registry("error", group=GROUP, core={}).names() == ["by-file", "by-folder"]
-    finally:
-        for cached in (registry.rooms, registry.offered):
-            cached.cache_clear()
+    yield folder
+    for cached in (registry.rooms, registry.offered):
+        cached.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("rooms_of_a_test")]:
+        del sys.modules[name]
+
+
+OFFER = "OFFERS = {'%s': {'%s': 'realmctl.errors:InputError'}}"
+
+
+def test_a_room_is_a_folder_or_a_file_and_may_be_missing(rooms):
+    (rooms / "folder").mkdir()
+    (rooms / "folder" / "__init__.py").write_text(OFFER % (GROUP, "by-folder"))
+    (rooms / "file.py").write_text((OFFER % (GROUP, "by-file")).replace("OFFERS", "OFFERS: dict"))
+    assert Registry("error", group=GROUP, core={}).names() == ["by-file", "by-folder"]
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("", "it has no OFFERS"),
+        ("OFFERS: dict", "it has no OFFERS"),
+        ("OFFERS = {", "never closed"),
+        ("OFFERS = dict(a=1)", "malformed"),
+        ("OFFERS = ['a']", "no attribute"),
+        ("OFFERS = {'realmctl.stage': {'a': 'b:c'}}", "nothing reads the group 'realmctl.stage'"),
+        ("OFFERS = {'realmctl.stages': {'a': 1}}", "is not {name: text}"),
+    ],
+)
+def test_a_room_that_does_not_say_what_it_adds_is_refused(rooms, source, says):
+    (rooms / "torn.py").write_text(source)
+    with pytest.raises(ResourceError, match=f"rooms_of_a_test.torn .*{says}.*Correct the room, or delete it"):
+        registry.offered(GROUP)
+
+
+def test_a_room_takes_no_name_of_the_core_or_of_another_room(rooms):
+    (rooms / "one.py").write_text(OFFER % (GROUP, "x"))
+    with pytest.raises(ConfigError, match=r"'x' of .* is offered by"):
+        errors_by_name(x="realmctl.errors:InputError").load("x", Exception)
+    (rooms / "two.py").write_text(OFFER % (GROUP, "x"))
+    for cached in (registry.rooms, registry.offered):
+        cached.cache_clear()
+    with pytest.raises(ConfigError, match=r"'x' of .* is offered by rooms_of_a_test.two and"):
+        errors_by_name().names()
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        ("realmctl.stages", "tag"),
+        ("realmctl.commands", "show"),
+        ("realmctl.commands", "tag"),
+        ("realmctl.presets", "realm"),
+    ],
+)
+def test_a_room_takes_no_name_of_a_command_or_preset(rooms, group, name):
+    (rooms / "one.py").write_text((OFFER % (group, name)).replace("realmctl.errors:InputError", "stages.chunk:Chunk"))
+    with pytest.raises(ConfigError, match=f"'{name}' of realmctl.[a-z]+ is offered by"):
+        presets.presets.__wrapped__()
+        available_stages.available_stages()
+
+
+def test_what_a_room_names_and_does_not_have_is_told(monkeypatch):
+    monkeypatch.setattr(registry, "room_of", lambda module: "realmctl.lab.ghost")
+    for where in ("realmctl.no_such_module:X", "realmctl.errors:NoSuchClass"):
+        with pytest.raises(ResourceError, match=f"realmctl.lab.ghost offers {where}, which cannot be imported"):
+            registry.object_at(where)
+
+
+def test_something_reads_each_group():
+    core = "".join(
+        path.read_text() for path in Path(registry.__file__).parent.rglob("*.py") if path.name != "__init__.py"
+    )
+    assert [group for group in registry.GROUPS if f'"realmctl.{group}"' not in core] == []

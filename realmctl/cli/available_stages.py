@@ -33,7 +33,7 @@ def unusable_stages() -> dict[str, RealmctlError]:
 
 def _all_stages() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:
     ours, added, unusable = own_stages(), dict[str, type[Stage]](), dict[str, RealmctlError]()
-    owners = {command: ["realmctl"] for command in [*ours, *other_commands()]}
+    owners = {command: ["realmctl"] for command in registry.joined(COMMANDS, dict.fromkeys(ours, ""), other_commands())}
     for point in registry.points(GROUP):
         try:
             offered = _stages_of(point.name, registry.owner_of(point), registry.load(point))
@@ -71,4 +71,4 @@ def other_commands() -> dict[str, str]:
     """{command: "module:Class"} of the files in `realmctl.cli.commands` and of the rooms. `index_docs.py` has the class `IndexDocs`."""
     core = [info.name for info in pkgutil.iter_modules(commands.__path__)]
     ours = {name.replace("_", "-"): f"{commands.__name__}.{name}:{name.title().replace('_', '')}" for name in core}
-    return {**ours, **registry.offered(COMMANDS)}
+    return registry.joined(COMMANDS, ours, registry.offered(COMMANDS))

@@ -14,7 +14,7 @@ from typing import Any
 from realmctl.errors import ConfigError
 from realmctl.pipeline.fields import roles
 from realmctl.pipeline.stage import Stage
-from realmctl.registry import object_at, offered
+from realmctl.registry import joined, object_at, offered
 
 GROUP = "realmctl.stages"
 
@@ -36,7 +36,7 @@ def own_stages() -> dict[str, type[Stage]]:
             "or with `python -P -m realmctl`."
         )
     of_rooms: dict[str, Any] = {name: object_at(where) for name, where in offered(GROUP).items()}
-    return in_order({**discover(importlib.import_module("stages")), **of_rooms})
+    return in_order(joined(GROUP, discover(importlib.import_module("stages")), of_rooms))
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:

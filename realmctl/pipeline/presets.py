@@ -20,7 +20,7 @@ from realmctl.deviations import (
     TagDeviation,
 )
 from realmctl.errors import ConfigError
-from realmctl.registry import object_at, offered
+from realmctl.registry import joined, object_at, offered
 
 Settings = Mapping[str, Any]
 
@@ -97,7 +97,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
 def presets() -> Mapping[str, Mapping[str, Settings]]:
     """{preset: {stage: settings}}: those of the core, then those of the rooms."""
     of_rooms: dict[str, Any] = {name: object_at(where) for name, where in offered("realmctl.presets").items()}
-    return {**PRESETS, **of_rooms}
+    return joined("realmctl.presets", PRESETS, of_rooms)
 
 
 def names_for(command: str) -> list[str]:
