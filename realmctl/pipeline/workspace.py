@@ -12,6 +12,7 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.stage import Stage
+from realmctl.registry import offered
 
 IMPORTED = ("retriever", "qa-model")
 """Kinds that `realmctl import` makes from published checkpoints."""
@@ -70,7 +71,7 @@ def _how_to_make(kind: str) -> str:
         if stage.makes == kind
         and not any(role.kinds[:1] == (kind,) and not role.optional for role in roles(stage).values())
     ]
-    makers = [*(["import"] if kind in IMPORTED else []), *makers]
+    makers = [*(["import"] if kind in IMPORTED and "import" in offered("realmctl.commands") else []), *makers]
     if len(makers) == 1:
         return f"Run `realmctl {makers[0]}` first, which makes {kind}"
     named = ", ".join(f"`realmctl {name}`" for name in makers)

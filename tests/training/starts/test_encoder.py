@@ -55,6 +55,11 @@ def test_an_encoder_artifact_is_taken_as_it_is(chain: Chain) -> None:
     assert model.config.vocab_size == words_of(chain)
 
 
+def test_a_series_in_place_of_a_folder_is_told_where_it_belongs(chain: Chain) -> None:
+    with pytest.raises(InputError, match=r"series of artifacts.*--encoder"):
+        starting_bert(None, str(chain.encoder.path.parent), chain.blocks, 0)
+
+
 def test_nothing_named_starts_tiny_and_says_so(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
     assert starting_bert(None, None, chain.blocks, 0).config.hidden_size == 128
     assert "scratch:tiny" in capsys.readouterr().err
