@@ -25,12 +25,13 @@ def token_marginal(
 
     score_BN: inner products. mlm_log_prob_BNM: log p(y_m|z_n,x). mask_BM: bool, True at real masked pieces.
     candidate_mask_BN: bool, False where a query has fewer candidates. normaliser: the number of masked
-    pieces of this batch by default; a distributed caller passes the global count / number of processes.
+    pieces here by default. A caller with micro-batches or processes passes the number of the whole batch,
+    and the losses and gradients of all of them add up to those of the batch.
     An empty batch gives a loss of 0 with zero gradients.
     """
     prior_BN, likelihood_BNM = log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
     log_prob_BM = torch.logsumexp(prior_BN[:, :, None] + likelihood_BNM, 1).masked_fill(~mask_BM, 0.0)
-    return mean_loss(log_prob_BM, mask_BM, normaliser), log_prob_BM
+    return normalised_loss(log_prob_BM, mask_BM, normaliser), log_prob_BM
 
 
 def sequence_marginal(
@@ -48,7 +49,7 @@ def sequence_marginal(
     prior_BN, likelihood_BNM = log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
     asked_B = mask_BM.any(1)
     log_prob_B = torch.logsumexp(prior_BN + likelihood_BNM.sum(2), 1).masked_fill(~asked_B, 0.0)
-    return mean_loss(log_prob_B, asked_B, normaliser), log_prob_B
+    return normalised_loss(log_prob_B, asked_B, normaliser), log_prob_B
 
 
 class Utility(NamedTuple):
@@ -97,7 +98,11 @@ def log_terms(
     return score_BN.log_softmax(1), mlm_log_prob_BNM.float().masked_fill(~kept_BNM, 0.0)
 
 
-def mean_loss(log_prob: Tensor, counted: Tensor, normaliser: Tensor | float | None) -> Tensor:
+def normalised_loss(log_prob: Tensor, counted: Tensor, normaliser: Tensor | float | None) -> Tensor:
+    """Return minus the sum of `log_prob` divided by `normaliser`, by default the number of True in `counted`, at least 1.
+
+    `log_prob` must be 0 where `counted`, bool, is False.
+    """
     if normaliser is None:
         normaliser = counted.sum().clamp(min=1)
     return -log_prob.sum() / normaliser

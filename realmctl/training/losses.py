@@ -16,7 +16,10 @@ from realmctl.training.settings.pretrain import PretrainSettings
 
 
 class RetrieverLoss(ABC):
-    """What retriever and reader minimise."""
+    """What pre-training minimises. Its gradient trains the retriever, and a reader that learns: `Marginal` trains both.
+
+    The metrics `retrieval_utility` and `null_share` do not depend on it. They take p(z|x) as the softmax of `log_terms`, whatever the loss.
+    """
 
     def __init__(self, settings: PretrainSettings) -> None:
         self.settings = settings
@@ -33,6 +36,13 @@ class RetrieverLoss(ABC):
             normaliser: What the sum over the micro-batch is divided by: hidden tokens of the batch where `settings.per_token`, else queries.
         """
 
+    def chance(self, of_token: float) -> float:
+        """Return the loss of a model that tells nothing apart, in nats; 0 where it is not known.
+
+        of_token: The loss of guessing one hidden token (`PretrainReader.chance`).
+        """
+        return 0.0
+
 
 class Marginal(RetrieverLoss):
     """-log p(y|x), of each hidden token (`--marginal token`, the official code) or of the whole span (`sequence`, the paper's equation 1)."""
@@ -42,6 +52,10 @@ class Marginal(RetrieverLoss):
     ) -> Tensor:
         marginal = token_marginal if self.settings.per_token else sequence_marginal
         return marginal(score_BN, log_prob_BNM, hidden_BM, present_BN, normaliser)[0]
+
+    def chance(self, of_token: float) -> float:
+        """Return the loss of guessing. It is known for each token, and not for a whole span, which has any number of tokens."""
+        return of_token if self.settings.per_token else 0.0
 
 
 def retriever_loss(settings: PretrainSettings) -> RetrieverLoss:

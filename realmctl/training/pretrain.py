@@ -36,7 +36,7 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
         realm = RealmObjective(settings, retriever, in_use)
         watch = PretrainWatch(realm)
         observers = [IndexRenewal(in_use, retriever), watch]
-        chance = realm.reader.chance if settings.retriever_loss == "marginal" and settings.per_token else 0.0
+        chance = realm.loss_of.chance(realm.reader.chance)
         metrics = train_on_cloze(realm, retriever, settings, settings.blocks, out, "pretrain", observers, chance=chance)
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
@@ -76,10 +76,10 @@ def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Write
 def _last_measures(
     watch: PretrainWatch, settings: PretrainSettings, index: Artifact, out: Writer, step: int
 ) -> dict[str, float]:
-    """Measure the trained retriever with its index, and append the numbers to metrics.jsonl, and to what a tracker shows."""
-    if watch.recall_questions is None:
+    """Measure the trained retriever with its index, and append the numbers, if any, to metrics.jsonl, and to what a tracker shows."""
+    found = watch.published(index)
+    if not found:
         return {}
-    found = watch.published(open_index(index.path, str(pick_device(settings.device))))
     line = {"step": step, **found}
     add_later(settings.track, "pretrain", out, line)
     with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:

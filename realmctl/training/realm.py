@@ -5,13 +5,13 @@ hidden wordpieces. The index brings the blocks z that score highest for x; it on
 training:
 
     f(x, z) = Embed_input(x) . Embed_doc(z)                  section 3.2, the retriever       `relevance`
-    p(z|x)  = softmax of f(x, z) over the candidates         section 3.2                      `RetrieverLoss`
+    p(z|x)  = softmax of f(x, z) over the candidates         section 3.2                      `log_terms`
     p(y|z,x) = product over the masks of p(y_m|z,x)          section 3.2, the reader          `PretrainReader.read`
     p(y|x)  = sum over z of p(z|x) p(y|z,x)                  equation 1                       `Marginal`
 
-The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. Beside the steps the index ages and is replaced
-(section 3.3, `IndexRenewal` in `refresh/index_in_use.py`). The query encoder that searches is the one in training, although the index may be some
-steps older; with `--official snapshot-queries` it is that of the index's snapshot.
+The loss is -log p(y|x) (`Marginal`), or another `RetrieverLoss`. The gradient of `Marginal` reaches both towers of the retriever and the
+reader. Beside the steps the index ages and is replaced (section 3.3, `IndexRenewal` in `refresh/index_in_use.py`). The query encoder that
+searches is the one in training, although the index may be some steps older; with `--official snapshot-queries` it is that of the index's snapshot.
 Readers and losses have names (`names.py`), so that other packages can add some. What watches a run is in `monitoring/pretrain_watch.py`.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
@@ -88,7 +88,8 @@ def realm_step(
     score_BN = relevance(micro, retriever, corpus, collator)  # f(x, z)
     with torch.set_grad_enabled(torch.is_grad_enabled() and reader.is_trained):
         log_prob_BNM, hidden_BM = reader.read(micro.asked, micro.rows_BN)  # log p(y_m|z,x)
-    loss = loss_of(score_BN, log_prob_BNM, hidden_BM, present_BN, micro.normaliser)  # -log p(y|x)
+    # The loss of this run, divided by `normaliser`. For `Marginal` it is the sum of -log p(y|x), or of -log p(y_m|x) with `--marginal token`.
+    loss = loss_of(score_BN, log_prob_BNM, hidden_BM, present_BN, micro.normaliser)
     return StepOut(loss, score_BN, log_prob_BNM, hidden_BM, present_BN)
 
 
@@ -106,7 +107,9 @@ def relevance(micro: Micro, retriever: Retriever, corpus: Corpus, collator: Coll
 class RealmObjective(Objective[Micro]):
     """Draws sentences, hides a span of each, searches their candidates, and takes `realm_step`.
 
-    drawn_BN: the candidates of the last step in this process, as in `Micro`.
+    own: The places of a batch whose queries this process computes. order: It says which spans each step hides.
+    drawn_BN: The candidates that this process found in its last search, as in `Micro`, also of queries that have none. Each search sets it.
+    `draw` searches, and `PretrainWatch` reads the result after the step. `parts` searches too, for eval-utility, which does not read it.
     """
 
     def __init__(self, settings: PretrainSettings, retriever: Retriever, in_use: IndexInUse) -> None:
@@ -148,6 +151,7 @@ class RealmObjective(Objective[Micro]):
         return [self.queries.query(span, self.collator.mask_id, self.settings.masking, rng) for span in spans.tolist()]
 
     def _searched(self, drawn: list[Query]) -> Sequence[Micro]:
+        """Return micro-batches of these queries with their candidates. It sets `drawn_BN`."""
         self.drawn_BN = self.drawn_BN[:0]
         query_BD = self.vectors(drawn)
         if "double-candidates" in self.settings.official:
@@ -198,10 +202,7 @@ class RealmObjective(Objective[Micro]):
     # Then it reads, and takes the marginal likelihood (section 3.2).
 
     def loss(self, part: Micro) -> tuple[Tensor, Sums]:
-        """Return the loss and sums of the retrieval utility.
-
-        The loss is the sum of -log p(y|x) over hidden wordpieces of the part, divided by their number in the batch.
-        """
+        """Return the loss of this run (`loss_of`), divided by `normaliser`, and sums of the retrieval utility."""
         found = self.step(part)
         return found.loss, {**self.utility_sums(self.beside_null(part, found)), **self.reader.sums()}
 

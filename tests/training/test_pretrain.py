@@ -12,6 +12,7 @@ import torch
 from realmctl.corpus.corpus import Corpus
 from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.spans.query import hide
+from realmctl.training.losses import Marginal, RetrieverLoss
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, make_index
 from tests.fixtures.pretraining import objective_of
@@ -163,6 +164,19 @@ def test_the_loss_is_divided_by_hidden_wordpieces_or_by_queries(chain, marginal,
     hidden = [hide(objective.queries.tokens(row), range(count), 4) for row, count in ((0, 1), (1, 3), (2, 2))]
     [part] = objective._searched([replace(query, sentence=row) for row, query in enumerate(hidden)])
     assert part.normaliser == normaliser
+
+
+@pytest.mark.parametrize(("marginal", "expected"), [("token", 7.0), ("sequence", 0.0)])
+def test_only_the_marginal_of_each_token_knows_the_loss_of_guessing(chain, marginal, expected):
+    class Further(Marginal):
+        """A loss with a name of its own."""
+
+    class Other(RetrieverLoss):
+        def __call__(self, score_BN, log_prob_BNM, hidden_BM, present_BN, normaliser):
+            return score_BN.sum()
+
+    settings = objective_of(chain, marginal=marginal).settings
+    assert [loss(settings).chance(7.0) for loss in (Marginal, Further, Other)] == [expected, expected, 0.0]
 
 
 def test_a_query_never_sees_its_own_block(chain):

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from realmctl.lab.distillation.options import DistillationOptions
-from realmctl.models.marginal import log_terms, mean_loss, sequence_marginal
+from realmctl.models.marginal import log_terms, normalised_loss, sequence_marginal
 from realmctl.training.losses import RetrieverLoss
 from realmctl.training.settings.pretrain import PretrainSettings
 
@@ -75,4 +75,4 @@ def distillation(
     log_q_BN = teacher_BN.log_softmax(1)
     pair = (log_q_BN, prior_BN) if from_prior else (prior_BN, log_q_BN)
     each_BN = F.kl_div(*pair, reduction="none", log_target=True)
-    return -mean_loss(each_BN.sum(1).masked_fill(~asked_B, 0.0), asked_B, normaliser)
+    return -normalised_loss(each_BN.sum(1).masked_fill(~asked_B, 0.0), asked_B, normaliser)

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Artifact
 from realmctl.execution import processes
 from realmctl.execution.batches import slices
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.evaluating import evaluating
 from realmctl.models.precision import autocast, pick_device
@@ -37,10 +39,10 @@ class PretrainWatch(Observer):
 
     def __init__(self, realm: RealmObjective) -> None:
         self.realm, settings = realm, realm.settings
-        self.watch = CandidateWatch()
-        chance = (realm.candidates - settings.null_document) / len(realm.corpus)
+        self.candidates = CandidateWatch()
+        random_share = (realm.candidates - settings.null_document) / len(realm.corpus)
         never = settings.refresh == "never" or settings.refresh_every == "auto"
-        self.alarms = Alarms(rules(settings.steps, None if never else settings.period, chance), settings.stop_on)
+        self.alarms = Alarms(rules(settings.steps, None if never else settings.period, random_share), settings.stop_on)
         self.recall_questions = (
             RecallQuestions(read_questions(settings.recall_questions), realm.corpus, realm.collator, settings.precision)
             if settings.recall_questions
@@ -64,9 +66,9 @@ class PretrainWatch(Observer):
         self._seen = realm.in_use.step
         query_BD = realm.vectors(self._watched)
         rows_BN = realm.candidates_of(self._watched, query_BD)
-        logged |= self.watch.changed(self._blocks_of(rows_BN))
+        logged |= self.candidates.changed(self._blocks_of(rows_BN))
         if stale is not self._index:
-            logged |= self.change(stale, self._index, query_BD)
+            logged |= self._change(stale, self._index, query_BD)
         logged |= self.recall_questions.recall(realm.retriever, self._index) if self.recall_questions else {}
         if step == 0 and realm.settings.masking == "salient" and self._tells_answers():
             logged |= self._reader_at_start(rows_BN)
@@ -75,34 +77,38 @@ class PretrainWatch(Observer):
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return `hub_share`, and the alarms that this step raises, if any."""
         if data_parallel.anyone(bool(len(self.realm.drawn_BN))):
-            self.watch.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(self.realm.drawn_BN))))
-        share = self.watch.hub_share()
+            self.candidates.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(self.realm.drawn_BN))))
+        share = self.candidates.hub_share()
         return merged(share, {"alarms": self.alarms.observe({**line, **share})})
 
-    def published(self, index: Index) -> dict[str, float]:
-        """Measure the index of the final retriever as `before_step` measures a fresher one.
+    def published(self, made: Artifact) -> dict[str, float]:
+        """Measure the index of the final retriever as `before_step` measures a fresher one. Without recall questions it measures nothing.
 
-        Only the first process calls this. Where others train too, `change` is left out, because they may hold parts of the index.
+        Only the first process calls this. Where others train too, it does not compare the indexes, because they may hold parts of the old one.
         """
-        self.realm.retriever.to(pick_device(self.realm.settings.device))  # it was published from the CPU
-        found = self.recall_questions.recall(self.realm.retriever, index) if self.recall_questions else {}
+        if self.recall_questions is None:
+            return {}
+        device = pick_device(self.realm.settings.device)
+        index = open_index(made.path, str(device))
+        self.realm.retriever.to(device)  # it was published from the CPU
+        found = self.recall_questions.recall(self.realm.retriever, index)
         if processes.world_size() > 1:
             return found
-        return found | self.change(self.realm.in_use.index, index, self.realm.vectors(self._watched))
+        return found | self._change(self.realm.in_use.index, index, self.realm.vectors(self._watched))
 
-    def change(self, stale: Index, fresh: Index, query_BD: NDArray[np.float32]) -> dict[str, float]:
+    def _change(self, stale: Index, fresh: Index, query_BD: NDArray[np.float32]) -> dict[str, float]:
         """Return how far an old index was from a new one, for the watched queries and for some blocks."""
         rows = [self._blocks_of(self.realm.candidates_of(self._watched, query_BD, index)) for index in (stale, fresh)]
         return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
 
     def state(self) -> dict[str, Any]:
         """Return the state of the candidate watch and of the alarms."""
-        return {"candidates": self.watch.state(), "alarms": self.alarms.state()}
+        return {"candidates": self.candidates.state(), "alarms": self.alarms.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned, after the index in use was restored."""
         self._index, self._seen = self.realm.in_use.index, self.realm.in_use.step
-        self.watch.restore(state["candidates"])
+        self.candidates.restore(state["candidates"])
         self.alarms.restore(state["alarms"])
 
     def _tells_answers(self) -> bool:
@@ -129,4 +135,5 @@ class PretrainWatch(Observer):
         return self.realm.masked(rng.choice(count, min(WATCHED_QUERIES, count), replace=False), rng)
 
     def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the candidates without the null document, int64 [B, K]."""
         return rows_BN[:, int(self.realm.settings.null_document) :]
