@@ -25,7 +25,7 @@ class Chunk(ChunkSettings, Stage):
 
     The corpus can be MediaWiki dumps, WikiExtractor's output, KILT's pages, JSON lines (BEIR, Pyserini), CSV and TSV with named
     columns, Parquet, Arrow and dataset folders of Hugging Face (extra `parquet`), the TSV of DPR and MS MARCO, TREC text,
-    JSON in SQuAD's layout, HTML and Markdown (extra `html`), and plain text. Files may be compressed by gzip, bzip2, xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
+    JSON in SQuAD's layout, plain text, and what else `--format` lists. Files may be compressed by gzip, bzip2, xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
     """
 
     makes = "blocks"

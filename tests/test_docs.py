@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from realmctl.cli.app import build
 from realmctl.cli.available_stages import available_stages
-from realmctl.pipeline import hints
+from realmctl.pipeline import hints, removed
 from realmctl.pipeline.presets import names_for, presets, settings_of
 from realmctl.pipeline.values import typed
 
@@ -26,6 +26,8 @@ PAGES = [
     *sorted((ROOT / "examples").rglob("*.md")),
     *sorted((ROOT / "benchmarks").glob("*.md")),
 ]
+GUIDES = [page for page in PAGES if (ROOT / "docs" / "results") not in page.parents]
+"""All but pages of results, which tell what was run once."""
 SCRIPTS = [*sorted((ROOT / "examples").glob("*.sh")), *sorted((ROOT / "examples/cluster").iterdir())]
 LAUNCHED = re.compile(r"^(?:#\s*|run |torchrun .* -m )+(?=realmctl )")
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
@@ -100,6 +102,16 @@ def test_documented_command_parses(app: TyperGroup, where: str, line: str) -> No
         except UsageError as error:
             named_in_passing = where.endswith(".md") and not arguments
             assert named_in_passing, f"{where}: {line}: {error.message}"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_no_page_names_an_option_that_is_gone(app: TyperGroup, page: Path) -> None:
+    """An option that another command still has may be named. Lines of commands are parsed above."""
+    live = {flag for command in app.commands.values() for parameter in command.params for flag in parameter.opts}
+    gone = {option for _, option in removed.OPTIONS} - live
+    text = page.read_text(encoding="utf-8")
+    assert "--refresh-drift" in gone
+    assert not [option for option in sorted(gone) if re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)]
 
 
 def test_command_reference_is_fresh() -> None:

@@ -1,1 +1,1 @@
-"""What is optional for a user: one folder for each extra. The core imports none of it, and no extra imports another."""
+"""What is optional for a user: one folder or one file for each extra. The core imports none of it, and no extra imports another."""

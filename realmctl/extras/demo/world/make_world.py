@@ -1,6 +1,6 @@
 """Write a miniature world: an encyclopedia, a corpus of sentences about it, and questions.
 
-All files are ordinary corpus and question files, so the same commands process a world and Wikipedia. examples/README.md
+All files are ordinary corpus and question files, so the same commands process a world and Wikipedia. examples/world/README.md
 describes each file. The same settings write the same bytes on every machine.
 """
 
