@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from realmctl.amounts import size_text
@@ -153,4 +154,5 @@ def _extras_lines(extras: Extras) -> Iterator[str]:
     for extra, packages in extras.items():
         missing = [name for name, version in packages.items() if version is None]
         there = ", ".join(f"{name} {version}" for name, version in packages.items() if version)
-        yield f"  {extra:<{width}} " + (f"missing: pip install 'realmctl[{extra}]'" if missing else there)
+        said = f"missing: pip install 'realmctl[{extra}]'" if missing else there
+        yield from wrap(said, 100, initial_indent=f"  {extra:<{width}} ", subsequent_indent=" " * (width + 3))
