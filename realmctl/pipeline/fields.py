@@ -397,7 +397,11 @@ def heeded(stage: type[Any], values: Mapping[str, Any], named: Collection[str]) 
 
     values: those of some fields; the others have their defaults. named: fields that the user named himself.
     """
-    defaults = {item.name: item.default for item in dataclasses.fields(stage)}
-    whole = {name: None if default is MISSING else default for name, default in defaults.items()} | dict(values)
-    silent = {name for name, _ in unheeded(stage, whole)} - set(named)
+    silent = {name for name, _ in unheeded(stage, completed(stage, values))} - set(named)
     return {name: value for name, value in values.items() if name not in silent}
+
+
+def completed(stage: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all fields: these, the defaults of the others, and None where there is no default."""
+    defaults = {item.name: item.default for item in dataclasses.fields(stage)}
+    return {name: None if default is MISSING else default for name, default in defaults.items()} | dict(values)

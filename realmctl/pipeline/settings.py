@@ -40,12 +40,22 @@ class Settings:
                 )
 
     def __post_init__(self) -> None:
-        types = hints(type(self))
-        for name, role in roles(type(self)).items():
-            if role.name != "reads":
-                value = typed(types[name], getattr(self, name), flag_of(name))
-                role.check_value(value, flag_of(name))
-                object.__setattr__(self, name, value)
+        for name, value in self.checked({name: getattr(self, name) for name in roles(type(self))}).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def checked(cls, values: Mapping[str, object]) -> dict[str, Any]:
+        """Return these values as the types of their fields have them. Inputs stay as they are.
+
+        Raises:
+            ConfigError: A value has another type than its field, or lies outside the field's range.
+        """
+        types, known, found = hints(cls), roles(cls), dict(values)
+        for name, value in values.items():
+            if known[name].name != "reads":
+                found[name] = typed(types[name], value, flag_of(name))
+                known[name].check_value(found[name], flag_of(name))
+        return found
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:

@@ -98,26 +98,47 @@ def localise(
         return value
     if str(value) == "-" and spool:
         return _same_type(value, _spooled_stdin(flag, spool))
+    check_is_there(value, literals, hub, flag)
     path = _expanded(str(value), flag)
     if hub and path.is_dir():
         for _ in files_below(path):  # raises InputError for a named pipe and the like before anything opens it
             pass
     if path.is_file() or path.is_dir():
         return _same_type(value, path)
-    if path.is_symlink() and not path.exists():
+    if not path.exists():
+        return _same_type(value, _fetched(str(value), flag, files))
+    if not path.is_fifo() or not spool:
+        raise InputError(_not_readable(f"{flag} {value}"))
+    with path.open("rb") as stream:
+        return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}", f"{flag} {value}"))
+
+
+def check_is_there(value: object, literals: tuple[str, ...], hub: bool, flag: str, *, streams: bool = False) -> None:
+    """Check that a source is a literal, something on this machine, or what may be a hub id. Nothing is read or fetched.
+
+    streams: whether `-`, standard input, is accepted. Other arguments: see `localise`.
+
+    Raises:
+        ConfigError: The value is not a path.
+        InputError: Nothing is found here.
+    """
+    if isinstance(value, tuple):
+        for item in value:
+            check_is_there(item, literals, hub, flag, streams=streams)
+        return
+    if is_literal(value, literals) or (streams and str(value) == "-"):
+        return
+    path = _expanded(str(value), flag)
+    if path.exists():
+        return
+    if path.is_symlink():
         raise InputError(
             f"{flag} {value} is a link to {path.readlink()}, which does not exist. Name another file or folder."
         )
-    if path.exists():
-        if not path.is_fifo() or not spool:
-            raise InputError(_not_readable(f"{flag} {value}"))
-        with path.open("rb") as stream:
-            return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}", f"{flag} {value}"))
-    if hub and HUB_ID.fullmatch(str(value)):
-        return _same_type(value, _fetched(str(value), flag, files))
-    raise InputError(
-        f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path."
-    )
+    if not hub or not HUB_ID.fullmatch(str(value)):
+        raise InputError(
+            f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path."
+        )
 
 
 def _same_type(value: object, path: Path) -> Any:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from realmctl.artifacts import MANIFEST, open_artifact, version_numbers
 from realmctl.artifacts.place import series_below
 from realmctl.errors import InputError, MismatchError
+from realmctl.pipeline.choosing import resolve
 from realmctl.pipeline.discovery import own_stages
-from realmctl.pipeline.fields import Role, flag_of, roles
+from realmctl.pipeline.fields import Role, completed, flag_of, roles, unheeded
+from realmctl.pipeline.sources import check_is_there
 from realmctl.pipeline.stage import Stage
 from realmctl.registry import offered
 
@@ -21,19 +24,43 @@ IMPORTED = ("retriever", "qa-model")
 def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Path) -> dict[str, object]:
     """Return the values of a stage's fields, with the workspace's artifacts for the inputs that were not given.
 
+    What was given is checked first, so that a wrong value is told before a missing input.
+
     Raises:
-        InputError: The workspace lacks an artifact that the stage needs.
+        ConfigError: A value has another type than its field, lies outside its range, or says nothing beside the others.
+        InputError: There is no artifact or no file where one was named, or the workspace lacks an artifact that the stage needs.
     """
-    values = dict(given)
-    for name, role in roles(stage).items():
+    values = stage.checked(given)
+    known, missing = roles(stage), dict[str, Path]()
+    for name, role in known.items():
         if not _has_default(name, role, values):
             continue
         path = workspace / name.replace("_", "-")
-        if not role.optional:
-            values[name] = default_series(stage.command(), flag_of(name), role.kinds[0], path)
-        elif _has_version(path):
+        if _has_version(path):
             values[name] = path
+        elif not role.optional:
+            missing[name] = path
+    for _, error in unheeded(stage, completed(stage, values)):
+        raise error
+    if missing:
+        for name, role in known.items():
+            _check_is_there(name, role, values.get(name))
+    for name, path in missing.items():
+        values[name] = default_series(stage.command(), flag_of(name), known[name].kinds[0], path)
     return values
+
+
+def _check_is_there(name: str, role: Role, value: Any) -> None:
+    """Check that there is something where an input or a source was named. Nothing is fetched or read to the end.
+
+    Raises ConfigError, InputError or MismatchError.
+    """
+    if value is None:
+        return
+    if role.name == "reads":
+        resolve(value, role.kinds, flag_of(name))
+    elif role.name == "source":
+        check_is_there(value, role.literals, role.hub, name if role.positional else flag_of(name), streams=True)
 
 
 def default_series(command: str, flag: str, kind: str, path: Path) -> Path:
