@@ -52,6 +52,11 @@ def _rooms_of(package: str) -> Iterator[str]:
     yield from sorted(f"{package}.{info.name}" for info in pkgutil.iter_modules(folder.__path__))
 
 
+def absent() -> tuple[str, ...]:
+    """Return the packages of `ROOMS` that this installation does not have."""
+    return tuple(package for package in ROOMS if importlib.util.find_spec(package) is None)
+
+
 def _offers_of(room: str) -> Mapping[str, Mapping[str, str]]:
     """The constant `OFFERS` in the source of a room, which is not run."""
     try:

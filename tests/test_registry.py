@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -14,8 +16,10 @@ from realmctl.cli import available_stages, order
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.pipeline import presets
 from realmctl.registry import Registry
+from realmctl.version import __version__
 
 GROUP = "realmctl.tests"
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -100,6 +104,9 @@ def test_no_two_rooms_offer_one_name_and_each_name_stands_for_something():
 @pytest.fixture
 def rooms(monkeypatch, tmp_path):
     """A package of rooms that this test writes, in place of extras and lab."""
+    available_stages.available_stages()  # stages and commands take the options of rooms when they are imported
+    for where in available_stages.other_commands().values():
+        registry.object_at(where)
     folder = tmp_path / "rooms_of_a_test"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -182,3 +189,36 @@ def test_something_reads_each_group():
         path.read_text() for path in Path(registry.__file__).parent.rglob("*.py") if path.name != "__init__.py"
     )
     assert [group for group in registry.GROUPS if f'"realmctl.{group}"' not in core] == []
+
+
+def told_with_rooms(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command whose rooms are those of this test. Stages take their options when they are imported."""
+    code = (
+        "from realmctl import registry\n"
+        "registry.ROOMS = ('rooms_of_a_test', 'no_such_rooms')\n"
+        "from realmctl.cli.app import main\n"
+        "main()"
+    )
+    path = os.pathsep.join(map(str, (folder.parent, ROOT)))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    return done.returncode, done.stdout, " ".join(done.stderr.split())
+
+
+def test_the_version_is_printed_where_a_room_is_broken(rooms):
+    (rooms / "torn.py").write_text("OFFERS = {")
+    for option in ("--version", "-V"):
+        assert told_with_rooms(rooms, option) == (0, f"realmctl {__version__}\n", "")
+    code, _, told = told_with_rooms(rooms, "ls")
+    assert code == ResourceError.exit_code and "rooms_of_a_test.torn" in told
+
+
+def test_an_unknown_command_may_be_one_of_a_package_that_is_not_here(rooms):
+    code, _, told = told_with_rooms(rooms, "serve")
+    assert code == ConfigError.exit_code and "lacks no_such_rooms and the commands there" in told
+    assert "score" not in told

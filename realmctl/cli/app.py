@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from realmctl import registry
 from realmctl.cli import available_stages, order
 from realmctl.cli.command import command_of
 from realmctl.cli.help import Command, description_of, escape_markup
@@ -27,6 +28,7 @@ EPILOG = (
 
 
 HELP = ("-h", "--help")
+VERSION = ("-V", "--version")
 
 
 def _version(value: bool) -> None:
@@ -35,7 +37,7 @@ def _version(value: bool) -> None:
         raise typer.Exit()
 
 
-Version = typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
+Version = typer.Option(*VERSION, callback=_version, is_eager=True, help="Print the version.")
 
 
 def _main(version: Annotated[bool, Version] = False) -> None:
@@ -50,16 +52,21 @@ def build(only: str = "") -> typer.Typer:
 
     Args:
         only: The one command that is wanted. A name that no command has gives the whole application, which suggests others. `--help` gives
-            commands without options, for it shows none: making hundreds of them takes a third of the time.
+            commands without options, for it shows none: making hundreds of them takes a third of the time. `--version` gives none, so that
+            it is printed where a room is broken.
     """
+    absent = registry.absent()
     app = typer.Typer(
         name="realmctl",
         epilog=EPILOG,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": [*HELP]},
         rich_markup_mode="rich",
+        suggest_commands=not absent,  # the command that was meant may be one of those
     )
     app.callback()(_main)
+    if only in VERSION:
+        return app
     own, stages, unusable = own_stages(), available_stages.available_stages(), available_stages.unusable_stages()
     others = available_stages.other_commands()
     known = {*stages, *unusable, *others}
@@ -118,7 +125,9 @@ def _parse_and_run(arguments: list[str]) -> object:
         if told := _gone(error, arguments[0]):
             raise ConfigError(told) from None
         where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")
-        raise ConfigError(f"{message()} See `{where} --help`.") from None
+        absent = registry.absent() if where == "realmctl" else ()
+        missing = f" This installation lacks {' and '.join(absent)} and the commands there." if absent else ""
+        raise ConfigError(f"{message()}{missing} See `{where} --help`.") from None
 
 
 def _gone(error: Exception, command: str) -> str | None:

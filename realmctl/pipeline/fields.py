@@ -184,18 +184,20 @@ def source(
     hub: bool = False,
     files: tuple[str, ...] = (),
     used_with: str = "",
+    used_without: str = "",
     advanced: bool = False,
     panel: str = "",
 ) -> Any:
     """Declare an input from outside: a path, `-`, a literal such as `train:8000`, or a hub id. The recipe has its hash."""
     role = Role(
         "source",
-        _told(help, used_with, ""),
+        _told(help, used_with, used_without),
         positional=positional,
         literals=literals,
         hub=hub,
         files=files,
         used_with=used_with,
+        used_without=used_without,
         advanced=advanced,
         panel=panel,
     )

@@ -90,8 +90,11 @@ COMMANDS: Mapping[str, str] = {
 
 def advice(command: str, option: str = "") -> str | None:
     """Return what to do in place of an option that is gone, or of a command; None for what never was."""
-    told = OPTIONS.get((command, option)) if option else COMMANDS.get(command)
-    return told and f"`{option or command}` is gone: {told}"
+    if option:
+        told = OPTIONS.get((command, option))
+        return told and f"{command}: `{option}` is gone: {told}"
+    told = COMMANDS.get(command)
+    return told and f"`{command}` is gone: {told}"
 
 
 def refuse(command: str, values: Mapping[str, object]) -> None:
@@ -102,4 +105,4 @@ def refuse(command: str, values: Mapping[str, object]) -> None:
     for name, value in values.items():
         flag = "--" + name.replace("_", "-")
         if told := advice(command, flag) or advice(command, f"{flag} {value}"):
-            raise ConfigError(f"{command}: {told}")
+            raise ConfigError(told)

@@ -30,9 +30,8 @@ def test_what_is_gone_is_really_gone_and_answers(realmctl, command, option):
         assert flag not in known
     for given in ((option.split() if value else [flag, "1"]), [f"{flag}={value or 1}"]):
         code, out, err = realmctl(command, *given)
-        assert (code, out) == (2, "") and f"`{option}` is gone: {removed.OPTIONS[command, option]}" in " ".join(
-            err.split()
-        )
+        told = f"{command}: `{option}` is gone: {removed.OPTIONS[command, option]}"
+        assert (code, out) == (2, "") and told in " ".join(err.split())
 
 
 @pytest.mark.parametrize("command", removed.COMMANDS)

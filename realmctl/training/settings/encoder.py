@@ -98,11 +98,12 @@ class CondenserSettings(WarmEncoderSettings):
         default=None,
     )
     bert: str | None = source(
-        "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
+        "BERT to start from: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
         "(exported by realmctl, or model.pt of the public code), training continues with that head.",
         default=None,
         literals=("scratch:",),
         hub=True,
+        used_without="encoder",
     )
     contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
     group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", used_with="contrastive", advanced=True)

@@ -55,10 +55,11 @@ class FinetuneSettings(TrainSettings):
         advanced=True,
     )
     bert: str | None = source(
-        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
+        "BERT that the reader starts from: a folder, a hub id or scratch:SIZE.",
         default=None,
         literals=("scratch:",),
         hub=True,
+        used_without="encoder",
         advanced=True,
     )
     questions: Path = source(help_texts.QUESTIONS)

@@ -97,12 +97,6 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         replaced_by=("bert",),
         default=None,
     )
-    bert: str | None = source(
-        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
-        default=None,
-        literals=("scratch:",),
-        hub=True,
-    )
     reader: str = setting(
         "What reads. masked: REALM's masked language model.", default="masked", choices=READERS.names, advanced=True
     )

@@ -19,10 +19,11 @@ class BertSettings(TrainSettings):
         "encoder", "reader", help="Encoder to start from.", optional=True, replaced_by=("bert",), default=None
     )
     bert: str | None = source(
-        "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
+        "BERT to start from: a folder, a hub id or scratch:SIZE.",
         default=None,
         literals=("scratch:",),
         hub=True,
+        used_without="encoder",
     )
 
     @property

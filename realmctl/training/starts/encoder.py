@@ -8,7 +8,7 @@ from typing import Literal
 from transformers import BertForMaskedLM, PreTrainedModel
 
 from realmctl.artifacts import Artifact, require_same_vocabulary, version_numbers
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.log import say, warn
 from realmctl.models.bert.files import load_masked_lm, scratch_config
 from realmctl.models.precision import seed_everything
@@ -34,17 +34,20 @@ def starting_bert(
     """Load or make the BERT to start from, with the blocks' vocabulary.
 
     Args:
-        encoder: an encoder artifact; if it is passed, `bert` is ignored.
-        bert: a BERT folder or `scratch:SIZE`; None for scratch:tiny.
+        encoder: an encoder artifact.
+        bert: instead of it a BERT folder or `scratch:SIZE`. None without an encoder: scratch:tiny.
         blocks: the blocks whose vocabulary the BERT must have.
         seed: seed of fresh weights.
         dropout: dropout, saved with the BERT. None keeps the rates of a loaded BERT, and is 0.1 for one from scratch.
         head: what is asked of its masked-language-model head.
 
     Raises:
+        ConfigError: both are given.
         MismatchError: the vocabularies differ.
         InputError: the head is required and missing.
     """
+    if encoder is not None and bert is not None:
+        raise ConfigError(f"--bert {bert} and --encoder {encoder} are two starts. Give one of them.")
     if encoder is not None:
         require_same_vocabulary(blocks, encoder)
         return _loaded(encoder.path, head, dropout)

@@ -11,6 +11,7 @@ from transformers import BertConfig, BertModel
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.starts.encoder import starting_bert
+from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain
 
 
@@ -53,6 +54,13 @@ def test_a_folder_without_a_head_gets_one(chain: Chain, tmp_path: Path, capsys: 
 def test_an_encoder_artifact_is_taken_as_it_is(chain: Chain) -> None:
     model = starting_bert(chain.encoder, None, chain.blocks, 0)
     assert model.config.vocab_size == words_of(chain)
+
+
+def test_two_starts_are_refused(chain: Chain) -> None:
+    with pytest.raises(ConfigError, match="two starts"):
+        starting_bert(chain.encoder, "scratch:tiny", chain.blocks, 0)
+    with pytest.raises(ConfigError, match="--bert says nothing beside --encoder"):
+        IctInit(blocks=chain.blocks, encoder=chain.encoder, bert="scratch:tiny")
 
 
 def test_a_series_in_place_of_a_folder_is_told_where_it_belongs(chain: Chain) -> None:
