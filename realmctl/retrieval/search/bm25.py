@@ -56,9 +56,9 @@ def _without_jax(name: str) -> ModuleType:
 
 
 class Postings:
-    """The BM25 score of every wordpiece in every block: a sparse matrix in CSC layout, computed by bm25s.
+    """An inverted index: what each wordpiece adds to the score of each block that holds it, a sparse matrix in CSC layout.
 
-    bm25s is needed to compute the matrix, and not to search it.
+    `of` computes BM25's with bm25s, which is not needed to search it.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], blocks: int) -> None:
@@ -102,11 +102,11 @@ class Postings:
         for name, array in self.arrays.items():
             np.save(out.file(f"{name}.npy"), array, allow_pickle=False)
 
-    def score(self, question: TokenIds) -> NDArray[np.float32]:
-        """The BM25 score of every block, float32 [blocks]. A wordpiece counts as often as it is in the question."""
+    def score(self, question: TokenIds) -> NDArray[Any]:
+        """The score of every block, [blocks] of the type of the data. A wordpiece counts as often as it is in the question."""
         data, indices, indptr = (self.arrays[name] for name in ARRAYS)
-        scores = np.zeros(self.blocks, dtype=np.float32)
-        for word in question.tolist():
+        scores = np.zeros(self.blocks, dtype=data.dtype)
+        for word in question[question < len(indptr) - 1].tolist():
             own = slice(int(indptr[word]), int(indptr[word + 1]))
             scores[indices[own]] += data[own]  # each block is there once
         return scores
@@ -193,7 +193,7 @@ class BM25Searcher(Searcher):
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks by scaled BM25; equal scores are ordered by rising row."""
-        best = [_best(self.postings.score(self._asked(question)), min(k, len(self.corpus))) for question in tokens]
+        best = [best_rows(self.postings.score(self._asked(question)), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK * np.float32(self.scale.value), rows_BK
 
@@ -253,8 +253,8 @@ class _Documents:
             yield self.corpus.title(row).tolist() + self.corpus.tokens(row).tolist()
 
 
-def _best(scores: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k best scores and their rows; among equal scores the lower rows."""
+def best_rows(scores: NDArray[Any], k: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the k best scores and their rows, best first; among equal scores the lower rows."""
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     rows = np.flatnonzero(scores >= least)
     best, ids = by_score(scores[rows][None], rows[None])

@@ -18,6 +18,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.models.inputs import Collator
+from realmctl.retrieval.search.bm25 import Postings, best_rows
 from realmctl.spans.query import Query, hide
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.frame import AROUND_ONE
@@ -48,47 +49,32 @@ def partners(queries: TaggedQueries, corpus: Corpus, count: int = 1) -> NDArray[
 
     Places behind the last block that shares a wordpiece that is not skipped hold -1. Among equals the smaller row comes first.
     """
-    postings = _Postings(corpus)
+    postings = _rare_words(corpus)
     best = np.full((len(queries), count), -1, dtype=np.int64)
     with progress(len(queries), "pairing sentences with blocks", "sentences") as bar:
         for row in range(len(queries)):
-            found = postings.best(np.unique(queries.tokens(row)), queries.own_uid[row], count)
-            best[row, : len(found)] = found
+            shared = postings.score(np.unique(queries.tokens(row)))
+            shared[corpus.rows_of(queries.own_uid[row])] = 0.0
+            rows = np.flatnonzero(shared)
+            if len(rows):
+                _, found = best_rows(shared[rows], min(count, len(rows)))
+                best[row, : len(found)] = rows[found]
             bar.advance()
     return best
 
 
-class _Postings:
-    """For each wordpiece, the blocks that hold it."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus = corpus
-        held = [np.unique(np.concatenate([corpus.title(row), corpus.tokens(row)])) for row in range(len(corpus))]
-        blocks = np.repeat(np.arange(len(corpus)), [len(tokens) for tokens in held])
-        tokens = np.concatenate(held).astype(np.int64)
-        order = np.argsort(tokens, kind="stable")
-        self.blocks, counts = blocks[order], np.bincount(tokens)
-        self.starts = np.concatenate([[0], np.cumsum(counts)])
-        self.idf = np.log((len(corpus) + 1) / (counts + 0.5))
-        self.most = min(LONGEST_POSTING, max(2, int(MOST_COMMON * len(corpus))))
-
-    def best(self, tokens: NDArray[np.int64], own_uid: np.uint64, count: int) -> NDArray[np.int64]:
-        """At most `count` rows by falling shared sum of idf, without the sentence's own block; equals by rising row."""
-        known = tokens[tokens < len(self.idf)]
-        lengths = self.starts[known + 1] - self.starts[known]
-        used = (lengths > 0) & (lengths <= self.most)
-        if not used.any():
-            return np.empty(0, dtype=np.int64)
-        lists = [self.blocks[self.starts[token] : self.starts[token + 1]] for token in known[used]]
-        weights = np.repeat(self.idf[known[used]], lengths[used])
-        score = np.bincount(np.concatenate(lists), weights, minlength=len(self.corpus))
-        score[self.corpus.rows_of(own_uid)] = 0.0
-        if count == 1:
-            return np.array([score.argmax()]) if score.any() else np.empty(0, dtype=np.int64)
-        least = np.partition(score, -count)[-count] if count < len(score) else 0.0
-        rows = np.flatnonzero(score >= least if least > 0 else score)  # few, and all that equal the last of the best
-        best: NDArray[np.int64] = rows[np.argsort(-score[rows], kind="stable")[:count]]
-        return best
+def _rare_words(corpus: Corpus) -> Postings:
+    """The inverse document frequency of every wordpiece that few blocks hold, in each block that holds it."""
+    held = [np.unique(np.concatenate([corpus.title(row), corpus.tokens(row)])) for row in range(len(corpus))]
+    blocks = np.repeat(np.arange(len(corpus)), [len(tokens) for tokens in held])
+    tokens = np.concatenate(held).astype(np.int64)
+    count_V = np.bincount(tokens)
+    is_rare = (count_V <= min(LONGEST_POSTING, max(2, int(MOST_COMMON * len(corpus)))))[tokens]
+    blocks, tokens = blocks[is_rare], tokens[is_rare]
+    order = np.argsort(tokens, kind="stable")
+    idf_V = np.log((len(corpus) + 1) / (count_V + 0.5))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(tokens, minlength=len(count_V)))])
+    return Postings({"data": idf_V[tokens[order]], "indices": blocks[order], "indptr": starts}, len(corpus))
 
 
 class ReadingPractice:

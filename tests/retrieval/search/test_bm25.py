@@ -16,7 +16,7 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError, ResourceError
-from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher, _best
+from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher, best_rows
 from realmctl.retrieval.search.searcher import SearchInputs
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
@@ -123,7 +123,7 @@ def test_words_that_the_tokenizer_does_not_know_find_no_others_like_them(chain, 
 @pytest.mark.parametrize("k", [1, 3, 6])
 def test_of_equal_scores_the_lower_rows(k):
     scores = np.array([1, 2, 0, 2, 1, 2], dtype=np.float32)
-    best, rows = _best(scores, k)
+    best, rows = best_rows(scores, k)
     assert rows.tolist() == [1, 3, 5, 0, 4, 2][:k] and best.tolist() == scores[rows].tolist()
 
 
