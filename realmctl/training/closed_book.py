@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -35,6 +37,9 @@ from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.answering import answering_masked_lm
 
+Ids = TypeVar("Ids", bound=Sized)
+"""Tokens of a text."""
+
 
 class ClosedBookObjective(Objective[tuple[QueryBatch, int]]):
     """Trains the whole reader. Answers longer than `span_width` wordpieces and regular expressions are left out.
@@ -48,11 +53,9 @@ class ClosedBookObjective(Objective[tuple[QueryBatch, int]]):
         self.modules = nn.ModuleDict({"reader": reader})
         self.reader, self.settings, self.collator = reader, settings, Collator.of(words)
         self.lr_multipliers = layer_lr_multipliers(reader.mlm.base_model, settings.layer_decay)
-        answers = [_answers(words, question, settings.span_width) for question in questions]
-        kept = [number for number, known in enumerate(answers) if known]
-        _report_dropped(len(questions) - len(kept), len(questions), settings.span_width)
-        self.tokens = [words.ids(questions[number].question).astype(np.int64) for number in kept]
-        self.answers = [answers[number] for number in kept]
+        told = f"{settings.span_width} wordpieces (--span-width)"
+        kept, self.answers = learnable(questions, partial(_ids, words), settings.span_width, told)
+        self.tokens = [_ids(words, question.question) for question in kept]
         self.order = DataOrder(len(kept), settings.batch_size, settings.seed)
         self.own = processes.share(settings.batch_size, "questions")
 
@@ -92,16 +95,33 @@ def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question],
     return metrics
 
 
-def _answers(words: Tokenizer, question: Question, widest: int) -> list[TokenIds]:
-    """Return the wordpieces of the answers that the model can learn."""
-    texts = () if question.is_regex else question.answers
-    answers = [words.ids(text).astype(np.int64) for text in texts]
-    return [answer for answer in answers if 0 < len(answer) <= widest]
+def _ids(words: Tokenizer, text: str) -> TokenIds:
+    return words.ids(text).astype(np.int64)
 
 
-def _report_dropped(dropped: int, questions: int, widest: int) -> None:
-    why = f"only regular expressions or answers of more than {widest} wordpieces (--span-width)"
-    if dropped == questions:
-        raise ConfigError(f"finetune --retrieval none: the questions have {why}, so there is nothing to learn from.")
-    if dropped:
-        warn(f"{dropped} of {questions} questions left out: {why}")
+def learnable(
+    questions: Sequence[Question], ids_of: Callable[[str], Ids], longest: int, told: str
+) -> tuple[list[Question], list[list[Ids]]]:
+    """Return the questions whose answers can be learned by heart, and the tokens of those answers. A warning counts the others.
+
+    Args:
+        questions: The questions, one or more.
+        ids_of: Returns the tokens of an answer.
+        longest: Most tokens of an answer that is learned.
+        told: The same in words, with its option.
+
+    Raises:
+        ConfigError: No question has such an answer.
+    """
+    kept, answers = [], []
+    for question in questions:
+        texts = () if question.is_regex else question.answers
+        if known := [ids for ids in map(ids_of, texts) if 0 < len(ids) <= longest]:
+            kept.append(question)
+            answers.append(known)
+    why = f"only regular expressions or answers of more than {told}"
+    if not kept:
+        raise ConfigError(f"The questions have {why}, so there is nothing to learn from. Give others.")
+    if dropped := len(questions) - len(kept):
+        warn(f"{dropped} of {len(questions)} questions left out: {why}")
+    return kept, answers

@@ -229,9 +229,7 @@ class FinetuneObjective(Reading[FinetuneMicroBatch]):
 def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, float]:
     """Fine-tune on questions, and write the qa-model. Returns metrics."""
     asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
-    per_step = settings.batch_size - settings.cloze_per_step
-    steps = settings.steps or max(1, round(settings.epochs * len(asked) / per_step))
-    settings = dataclasses.replace(settings, steps=steps, epochs=type(settings).epochs)
+    settings = settings.with_steps(len(asked), settings.batch_size - settings.cloze_per_step)
     if settings.retrieval == NO_RETRIEVAL:
         metrics = train_closed_book(settings, asked, out)
     else:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from realmctl.artifacts import Writer, writing
 from realmctl.artifacts.description import QA_MODEL, write_description
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import InputError
 from realmctl.execution.batches import batched
 from realmctl.lab.language_models.generative import PART, GenerativeDescription
 from realmctl.lab.language_models.models.files import load_language_model, save_language_model
@@ -34,12 +34,12 @@ from realmctl.lab.language_models.models.prompts import (
 )
 from realmctl.lab.language_models.models.reading import Passage, ReadingLimits
 from realmctl.lab.language_models.settings import LmFinetuneSettings, LmInitSettings
-from realmctl.log import warn
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.precision import seed_everything
 from realmctl.questions.questions import Question, read_questions
 from realmctl.spans.query import HiddenText
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.training.closed_book import learnable
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data.reading_practice import RANDOM_BLOCK, partners
@@ -104,18 +104,9 @@ class ClosedBookPairs:
         question_length: int,
         answer_length: int,
     ) -> None:
-        texts = [() if question.is_regex else question.answers for question in questions]
-        known = [
-            [ids for text in answers if 0 < len(ids := answer_ids(model, text)) <= answer_length] for answers in texts
-        ]
-        kept = [number for number, answers in enumerate(known) if answers]
-        why = f"only regular expressions or answers of more than {answer_length} tokens (--answer-length)"
-        if not kept:
-            raise ConfigError(f"lm-finetune: the questions have {why}, so there is nothing to learn from.")
-        if len(kept) < len(questions):
-            warn(f"{len(questions) - len(kept)} of {len(questions)} questions left out: {why}")
-        self.sources = [prompt_ids(model, questions[number].question, prompt, question_length) for number in kept]
-        self.answers = [known[number] for number in kept]
+        told = f"{answer_length} tokens (--answer-length)"
+        kept, self.answers = learnable(questions, lambda text: answer_ids(model, text), answer_length, told)
+        self.sources = [prompt_ids(model, question.question, prompt, question_length) for question in kept]
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -200,8 +191,7 @@ def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, f
     check_prompt(model, prompt, question_length)
     check_positions(model, question_length + answer_length + 1, "--question-length and --answer-length")
     pairs = ClosedBookPairs(model, asked, prompt=prompt, question_length=question_length, answer_length=answer_length)
-    steps = settings.steps or max(1, round(settings.epochs * len(pairs) / settings.batch_size))
-    counted = dataclasses.replace(settings, steps=steps, epochs=type(settings).epochs)
+    counted = settings.with_steps(len(pairs), settings.batch_size)
     metrics = train(LanguageModelObjective(model, pairs, counted), counted, out, "lm-finetune", chance=_chance(model))
     with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
         save_language_model(model.cpu(), part.path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
+from realmctl.training.settings.finetune import QuestionTrainingSettings
 
 
 class LmInitSettings(TrainSettings):
@@ -29,14 +28,13 @@ class LmInitSettings(TrainSettings):
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
 
 
-class LmFinetuneSettings(TrainSettings):
+class LmFinetuneSettings(QuestionTrainingSettings):
     """Closed-book fine-tuning of a language model."""
 
     lm: str | None = source("Language model to start from: a folder or a hub id.", default=None, hub=True)
     language_model: Artifact | None = reads(
         "language-model", help="Language model that lm-init made, instead of --lm.", explicit_only=True, default=None
     )
-    questions: Path = source(help_texts.QUESTIONS)
     prompt: str | None = setting(
         "Text that the model reads, with {question} at the question's place. Default: the question alone for T5's kind, and"
         " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
@@ -46,7 +44,6 @@ class LmFinetuneSettings(TrainSettings):
     epochs: float = setting(
         "Number of passes over the questions.", default=20.0, above=0, at_most=1e6, used_without="steps"
     )
-    steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting("Questions per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     dropout: float | None = setting(
@@ -65,6 +62,3 @@ class LmFinetuneSettings(TrainSettings):
     beams: int = setting(
         "Width of the beam that writes answers. 1: greedy decoding.", default=1, at_least=1, at_most=64, advanced=True
     )
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
-    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)

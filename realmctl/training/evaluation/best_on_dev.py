@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
@@ -15,8 +15,8 @@ from realmctl.models.precision import autocast
 from realmctl.models.weights import require_finite_scores
 from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
-from realmctl.training.evaluation.best_weights import BestWeights
-from realmctl.training.objective import Objective, Observer, Part
+from realmctl.training.evaluation.best_weights import KeepsBest
+from realmctl.training.objective import Objective, Part
 from realmctl.training.settings.finetune import FinetuneSettings
 
 
@@ -30,7 +30,7 @@ class Reading(Objective[Part]):
         """Return micro-batches of these questions, by number."""
 
 
-class BestOnDev(Observer, Generic[Part]):
+class BestOnDev(KeepsBest, Generic[Part]):
     """Scores the weights every `dev_every` steps on the questions of `dev`, an objective on the same modules.
 
     The best weights and their score are in `folder`.
@@ -39,32 +39,26 @@ class BestOnDev(Observer, Generic[Part]):
     name = "dev"
 
     def __init__(self, dev: Reading[Part], settings: FinetuneSettings, folder: Path) -> None:
-        self.dev, self.settings, self.weights = dev, settings, BestWeights(folder, dev.modules)
-        self.at_last = 0.0
+        super().__init__(settings.dev_every, dev.modules, folder)
+        self.dev, self.settings = dev, settings
 
     def state(self) -> bool:
         """Return whether a step was scored before the checkpoint: `restore` needs the best weights then."""
-        return bool(self.weights.best())
+        return self.weights is not None and bool(self.weights.best())
 
     def restore(self, state: bool) -> None:
         """Check that the best weights so far are there. Raises InputError if they were damaged or are missing."""
-        self.weights.require(state)
+        self.require_best(state)
 
-    def before_step(self, step: int) -> Mapping[str, float]:
-        """Every `dev_every` steps, score the weights after `step` steps."""
-        due = step and step % self.settings.dev_every == 0
-        return {"dev_span_exact_match": self.measure(step)} if due else {}
+    def before_step(self, step: int) -> Mapping[str, Any]:
+        """Measure where it is due, but not the start."""
+        return super().before_step(step) if step else {}
 
-    def measure(self, step: int) -> float:
+    def measure(self, step: int) -> dict[str, float]:
         """Score the weights, and keep them if they are better than all earlier ones."""
         score = self._span_exact_match()
-        self.weights.offer(step, score)
-        return score
-
-    def at_end(self, step: int) -> Mapping[str, float]:
-        """Score the weights after the last step."""
-        self.at_last = self.measure(step)
-        return {"dev_span_exact_match": self.at_last}
+        self.offer(step, score)
+        return {"dev_span_exact_match": score}
 
     def take(self, step: int) -> dict[str, float]:
         """Called after `at_end`: load the best weights into the modules, and return their step and score.
@@ -72,9 +66,9 @@ class BestOnDev(Observer, Generic[Part]):
         Raises:
             InputError: The files of the best weights are damaged. The same command continues the run without them.
         """
-        if not processes.is_first():  # the first process writes the artifact
-            return {"best_dev_span_exact_match": self.at_last}
-        best = self.weights.take()
+        best = self.best()
+        if best is None:
+            return {"best_dev_span_exact_match": self.at_last["dev_span_exact_match"]}
         say(f"finetune: the best of {step} steps on dev is step {best['step']}, span exact match {best['score']:.4f}")
         return {"best_step": best["step"], "best_dev_span_exact_match": round(best["score"], 6)}
 

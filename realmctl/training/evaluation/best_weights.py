@@ -9,6 +9,8 @@ because the best weights before it are lost. The run falls back to a checkpoint 
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from realmctl.errors import InputError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.models.weights import load_tensors, save_tensors
 from realmctl.training.checkpoint import module_tensors, restore_modules
+from realmctl.training.objective import Observer
 
 FOLDER, BEST = "best", "best.json"
 AGAIN = "A run of the same command goes on from a point before the first score."
@@ -107,3 +110,51 @@ class BestWeights:
 
     def _weights(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}.safetensors"
+
+
+class KeepsBest(Observer):
+    """An observer that measures the weights every `every` steps and after the last, and keeps the best of them.
+
+    Args:
+        every: Steps between two measurements.
+        modules: What is kept.
+        folder: Where it is kept; None to keep the weights of the last step.
+    """
+
+    def __init__(self, every: int, modules: nn.Module, folder: Path | None) -> None:
+        self.every, self.weights = every, BestWeights(folder, modules) if folder else None
+        self.at_last: Mapping[str, Any] = {}
+        """What `measure` found after the last step."""
+
+    @abstractmethod
+    def measure(self, step: int) -> Mapping[str, Any]:
+        """Measure the weights after `step` steps, and offer them to `weights`. Returns metrics."""
+
+    def before_step(self, step: int) -> Mapping[str, Any]:
+        """Measure where it is due."""
+        return {} if step % self.every else self.measure(step)
+
+    def at_end(self, step: int) -> Mapping[str, Any]:
+        """Measure the weights after the last step."""
+        self.at_last = self.measure(step)
+        return self.at_last
+
+    def offer(self, step: int, score: float, **more: Any) -> None:
+        """Keep the weights if they are better than all earlier ones. `more`: JSON values to keep with them."""
+        if self.weights is not None:
+            self.weights.offer(step, score, **more)
+
+    def best(self) -> dict[str, Any] | None:
+        """Load the best weights into the modules, after the last step, and return what was kept with them.
+
+        None in other processes than the first, which writes the artifact, and where the weights of the last step are kept.
+
+        Raises:
+            InputError: The files are damaged. The same command continues the run without them.
+        """
+        return self.weights.take() if self.weights is not None and processes.is_first() else None
+
+    def require_best(self, measured: bool) -> None:
+        """Check before a checkpoint is continued that the best weights are there, if a step before it was `measured`. Raises InputError."""
+        if self.weights is not None:
+            self.weights.require(measured)

@@ -19,7 +19,6 @@ from torch import nn
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
-from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
@@ -27,7 +26,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.budget import within_minutes
-from realmctl.training.evaluation.best_weights import FOLDER, BestWeights
+from realmctl.training.evaluation.best_weights import FOLDER, KeepsBest
 from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassages, Gain, Ranks, gain, recall
 from realmctl.training.loop import train
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
@@ -98,7 +97,7 @@ class ClozeQueries:
         return by_sentence, self.titles.ranks(retriever, self.collator, self.precision)
 
 
-class OnCloze(Observer):
+class OnCloze(KeepsBest):
     """Measures a retriever on sentences that were cut out of blocks.
 
     Args:
@@ -121,19 +120,18 @@ class OnCloze(Observer):
         folder: Path,
         what: str,
     ) -> None:
+        super().__init__(settings.measured_every, modules, None if settings.keep == "last" else folder)
         self.retriever, self.asked, self.settings = retriever, asked, settings
-        self.what, self.every, self.guarded = what, settings.measured_every, settings.keep in ("gain", "unless-lost")
-        self.weights = BestWeights(folder, modules) if settings.keep != "last" else None
+        self.what, self.guarded = what, settings.keep in ("gain", "unless-lost")
         self.alarms = Alarms([lost_rule(settings.steps, self.guarded, what)], settings.stop_on, what)
         self.start_N: Ranks | None = None
         self.start_titles_N: Ranks | None = None
         self.reworded_N = np.zeros(0, bool) if asked.titles is None else asked.titles.in_other_words()
-        self.at_last: dict[str, Any] = {}
 
     def before_step(self, step: int) -> Mapping[str, Any]:
         """Every `every` steps, and before the first, measure the weights after `step` steps."""
         self.alarms.stop_if_raised(step)
-        return {} if step % self.every else self.measure(step)
+        return super().before_step(step)
 
     def measure(self, step: int) -> dict[str, Any]:
         """Measure the weights, and keep them if they are the best. Returns recall, the gain over the start, and alarms."""
@@ -145,10 +143,10 @@ class OnCloze(Observer):
         found |= _told("cloze_gain", won)
         if title_N is not None:
             found |= self._of_titles(title_N)
-        if self.weights is not None and (step == 0 or self._is_good(won, found)):
+        if step == 0 or self._is_good(won, found):
             titles = None if title_N is None else title_N.tolist()
             score = step if self.settings.keep == "unless-lost" else found["cloze_rr"]
-            self.weights.offer(step, score, ranks=rank_N.tolist(), titles=titles)
+            self.offer(step, score, ranks=rank_N.tolist(), titles=titles)
         return merged(found, {"alarms": self.alarms.observe({**found, "step": step}) if step else ()})
 
     def _is_good(self, won: Gain, found: Mapping[str, Any]) -> bool:
@@ -158,11 +156,6 @@ class OnCloze(Observer):
         by_sentences = won.shown if self.settings.keep == "gain" else not won.lost
         return by_sentences and (self.asked.titles is None or min(found[f"{what}_gain_low"] for what in OF_TITLES) > 0)
 
-    def at_end(self, step: int) -> Mapping[str, Any]:
-        """Measure the weights after the last step."""
-        self.at_last = self.measure(step)
-        return self.at_last
-
     def take(self, step: int) -> dict[str, Any]:
         """Called after `at_end`: load the weights that are kept into the modules.
 
@@ -171,8 +164,7 @@ class OnCloze(Observer):
         """
         last = self.at_last
         kept, found = step, dict(last)
-        if self.weights is not None and processes.is_first():  # the first process writes the artifact
-            best = self.weights.take()
+        if best := self.best():
             kept, rank_N = best["step"], np.array(best["ranks"])
             assert self.start_N is not None
             found |= recall(rank_N) | _told("cloze_gain", gain(rank_N, self.start_N))
@@ -221,8 +213,7 @@ class OnCloze(Observer):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned. Raises InputError if the best weights that were kept are missing."""
-        if self.weights is not None:
-            self.weights.require(state["start"] is not None)
+        self.require_best(state["start"] is not None)
         self.start_N = None if state["start"] is None else np.array(state["start"])
         self.start_titles_N = None if state["start_titles"] is None else np.array(state["start_titles"])
         self.alarms.restore(state["alarms"])

@@ -25,7 +25,27 @@ def _needs_no_model(given: Mapping[str, object]) -> bool:
     )
 
 
-class FinetuneSettings(TrainSettings):
+class QuestionTrainingSettings(TrainSettings):
+    """A training on a file of questions."""
+
+    questions: Path = source(help_texts.QUESTIONS)
+    epochs: float = setting(
+        "Number of passes over the questions.", default=2.0, above=0, at_most=1e6, used_without="steps"
+    )
+    steps: int = setting(
+        "Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0, advanced=True
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+
+    def with_steps(self, questions: int, per_step: int) -> Self:
+        """Return the same settings with the steps that `epochs` passes over so many questions take, `per_step` of them a step."""
+        steps = self.steps or max(1, round(self.epochs * questions / per_step))
+        return dataclasses.replace(self, steps=steps, epochs=type(self).epochs)
+
+
+class FinetuneSettings(QuestionTrainingSettings):
     """Fine-tuning on questions: what it starts from, and how it learns."""
 
     model: Artifact | None = reads(
@@ -62,7 +82,6 @@ class FinetuneSettings(TrainSettings):
         used_without="encoder",
         advanced=True,
     )
-    questions: Path = source(help_texts.QUESTIONS)
     dev: Path | None = source(
         "File of development questions. The weights with the best span exact match on them are kept, instead of the last.",
         default=None,
@@ -95,12 +114,6 @@ class FinetuneSettings(TrainSettings):
     dev_every: int = setting(
         "Number of steps between evaluations.", default=500, at_least=1, used_with="dev", advanced=True
     )
-    epochs: float = setting(
-        "Number of passes over the questions.", default=2.0, above=0, at_most=1e6, used_without="steps"
-    )
-    steps: int = setting(
-        "Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0, advanced=True
-    )
     batch_size: int = setting(
         "Questions per step; the official code has 1.", default=16, at_least=1, at_most=LARGEST_BATCH
     )
@@ -124,8 +137,6 @@ class FinetuneSettings(TrainSettings):
         default="substring",
         advanced=True,
     )
-    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
     objective: Literal["orqa", "paper", "hard-em"] = setting(
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
         " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
@@ -142,7 +153,6 @@ class FinetuneSettings(TrainSettings):
     )
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), advanced=True)
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False, advanced=True)
-    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
 
     def one_step(self) -> Self:
         """Return the same settings with one step. Nothing is answered but its questions."""

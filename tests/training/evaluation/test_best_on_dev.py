@@ -65,7 +65,9 @@ def test_the_score_is_the_share_of_questions_whose_best_span_is_an_answer(chain,
     ]
     best.dev.answers = [[ranked[0][0]], [ranked[1][-1]], [[objective.searcher.wordpiece.unk]]]
     objective.modules.train()
-    assert best.measure(1) == 1 / 3 and all(module.training for module in objective.modules.modules())
+    assert best.measure(1) == {"dev_span_exact_match": 1 / 3} and all(
+        module.training for module in objective.modules.modules()
+    )
     assert objective.questions == QUESTIONS and len(objective.searches) == len(QUESTIONS)
 
 
