@@ -90,6 +90,11 @@ PROMISES = [
         ],
     ),
     (
+        "Settings, documents and encoders that were tried before and are asked for again, in any order: a chain of commands, a pipeline file and processes "
+        "together score and search what they were asked for, and what is deleted again is found by no search, no server and no agent.",
+        ["tests/faults/test_back_again.py", "tests/artifacts/test_series.py"],
+    ),
+    (
         "A process that runs short of file handles says so. It takes nothing for damaged, and serves no other version.",
         ["tests/faults/test_handles.py"],
     ),

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from realmctl.artifacts import Origin, Writer
+from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.artifacts.hashing import digest_source
+from realmctl.artifacts.series import newest_revision
 from realmctl.corpus.sentences import punkt_folder
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.errors import ConfigError
@@ -71,6 +72,11 @@ class Chunk(ChunkSettings, Stage):
         settings = {**origin.settings, "sentence_splitter": "punkt"}
         inputs = {**origin.inputs, "sentence_splitter": digest_source(folder)}
         return dataclasses.replace(origin, settings=settings, inputs=inputs)
+
+    def find(self, out: Path, origin: Origin) -> Artifact | None:
+        """Return the version of this recipe. While the newest is that version with edits, it is the newest, so that the edits stay."""
+        made = super().find(out, origin)
+        return newest_revision(made) if made else None
 
     def estimate(self) -> dict[str, float]:
         """Estimate the disk space: text is compressed to a third, and a wordpiece takes two bytes for about five characters."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from realmctl.artifacts import Artifact, Origin, Writer, newest_version
-from realmctl.artifacts.series import require_newest
+from realmctl.artifacts.series import is_newest, require_newest
 from realmctl.corpus.settings import ChunkSettings, language_of
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import LOCAL, executor_names
@@ -62,7 +62,7 @@ class Revise(Stage):
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.revising import revise_blocks
 
-        self._check_newest(out)
+        self._check_newest(out.path.parent)
         return revise_blocks(
             self.blocks,
             self._chunk_settings(),
@@ -73,10 +73,16 @@ class Revise(Stage):
             self.executor,
         )
 
-    def _check_newest(self, out: Writer) -> None:
+    def find(self, out: Path, origin: Origin) -> Artifact | None:
+        made = super().find(out, origin)
+        if made and not is_newest(made):
+            self._check_newest(out)
+        return made
+
+    def _check_newest(self, out: Path) -> None:
         """Compare the blocks with the newest version of their series, whose lock is held. A whole corpus leaves nothing behind."""
         series = self.blocks.path.absolute().parent
-        if self.edits is None or series != out.path.absolute().parent:
+        if self.edits is None or series != out.absolute():
             return
         if self.blocks.named_as_newest:
             require_newest(self.blocks)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.disk import read_small
-from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED, shown, sizes_below
-from realmctl.artifacts.hashing import digest_regular
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, NEWEST, PINNED, shown, sizes_below
+from realmctl.artifacts.hashing import digest_regular, read_sealed
 from realmctl.artifacts.lease import lease
 from realmctl.artifacts.manifest import Manifest, read_manifest
 from realmctl.errors import ConfigError, InputError, MismatchError, as_realmctl_error
@@ -217,15 +217,49 @@ def _open_part(artifact: Artifact, name: str, depth: int) -> Artifact:
 
 def newest_version(series: Path) -> Path:
     """Path of the newest committed version in `series`. Raises InputError when there is none."""
-    numbers = version_numbers(series)
-    if not numbers:
+    versions = versions_in(series)
+    if not versions:
         if series.is_file():
             raise InputError(
                 f"{series} is a file, and an artifact is a folder. Name the folder of a version or of a series."
             )
         what = "has no finished version" if series.is_dir() else "does not exist"
         raise InputError(f"{series} {what}. Run the stage that makes it first, or name a version or a series.")
-    return series / f"v{numbers[-1]}"
+    return versions[-1]
+
+
+def versions_in(series: Path) -> list[Path]:
+    """Paths of the committed versions, the oldest first and the newest last: the one order that all who read a series follow.
+
+    It is that of the numbers, but for a version that a later run found and made the newest again (`series.make_newest`).
+
+    Raises InputError when the file that says so is damaged.
+    """
+    numbers = version_numbers(series)
+    if numbers and (again := newest_again(series)):
+        newest, among = again
+        if newest in numbers and numbers[-1] <= among:
+            numbers.remove(newest)
+            numbers.append(newest)
+    return [series / f"v{number}" for number in numbers]
+
+
+def newest_again(series: Path) -> tuple[int, int] | None:
+    """The number of the version that was made the newest again, and the highest number at that time; None if there is none.
+
+    A version with a higher number is newer than both. Raises InputError when the file is damaged.
+    """
+    path = series / NEWEST
+    try:
+        table = read_sealed(path)
+        return int(table["newest"]), int(table["among"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(
+            f"{path} is damaged, so it is not known which version of {series} is the newest. Delete it (rm {path}), and run the command "
+            "again whose version you want: without the file the highest number is the newest."
+        ) from None
 
 
 def pinned_version(series: Path) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import unfinished
-from realmctl.artifacts.artifact import Artifact, open_artifact, pinned_version, verify, version_numbers
+from realmctl.artifacts.artifact import Artifact, open_artifact, pinned_version, verify, versions_in
 from realmctl.artifacts.file_kinds import kind_of_file
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest_file
@@ -127,7 +127,7 @@ def in_workspace(path: Path, workspace: Path) -> Path:
 
 
 def listing(folder: Path) -> list[Version]:
-    """Return each version of each series in `folder`, or of the series `folder`; the unfinished ones last.
+    """Return each version of each series in `folder`, or of the series `folder`, the newest of a series last; the unfinished ones after all.
 
     Raises:
         InputError: It is no folder that may hold series.
@@ -136,7 +136,7 @@ def listing(folder: Path) -> list[Version]:
     found, closed = [], list[Path]()
     for series in series_in(folder, closed):
         pinned = pinned_version(series)
-        for path in (series / f"v{number}" for number in version_numbers(series)):
+        for path in versions_in(series):
             try:
                 artifact = open_artifact(path)
                 found.append(Version(path, artifact.manifest, artifact.total_bytes(), pinned=path == pinned))
@@ -166,7 +166,7 @@ def versions_at(path: Path) -> list[Path]:
     if is_artifact(path) or not series_below(path):
         return [path]
     closed = list[Path]()
-    found = [series / f"v{number}" for series in series_in(path, closed) for number in version_numbers(series)]
+    found = [version for series in series_in(path, closed) for version in versions_in(series)]
     return [*found, *closed] or [path]
 
 

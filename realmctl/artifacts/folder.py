@@ -14,8 +14,8 @@ from realmctl.errors import InputError
 MANIFEST = "manifest.json"
 RECIPE = "recipe.json"
 SCRATCH_NAMES = (".scratch", "live")
-LOCK, LAST, PINNED = ".lock", ".last", ".pinned"
-"""Files of a series: its lock, the highest number that was given, and the name of the version that it stands for."""
+LOCK, LAST, PINNED, NEWEST = ".lock", ".last", ".pinned", ".newest"
+"""Files of a series: its lock, the highest number that was given, the name of the version that it stands for, and which is the newest again."""
 RESERVED_NAMES = frozenset((MANIFEST, MANIFEST + WRITING_SUFFIX, RECIPE, *SCRATCH_NAMES))
 """Names at the top of an artifact's folder that no file or part may have."""
 MAX_FILES = 100_000

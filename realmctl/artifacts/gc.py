@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, pinned_version, version_numbers
+from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, pinned_version, versions_in
 from realmctl.artifacts.catalogue import require_folder, series_in
 from realmctl.artifacts.disk import sync
 from realmctl.artifacts.folder import MANIFEST
@@ -212,7 +212,7 @@ def read_workspace(
     found = {version.path: version for version in known}
     contents = []
     for series, outside in places.values():
-        paths, pin = [series / f"v{number}" for number in version_numbers(series)], pinned_version(series)
+        paths, pin = versions_in(series), pinned_version(series)
         contents.append([found.get(path) or _version(path, outside, path == pin) for path in paths])
     partials = [partial for series, _ in places.values() for partial in partial_folders(series)]
     runs = {partial: frozenset(_named(origin)) for partial in partials if (origin := _started(partial))}

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME, version_numbers
 from realmctl.artifacts.disk import QUARANTINE
-from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, NEWEST, PINNED
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.artifacts.unfinished import partial_folders
 from realmctl.errors import ConfigError
 
 OWN_NAMES = re.compile(
     rf"{VERSION_NAME.pattern}(\.partial)?|\.{VERSION_NAME.pattern}\.deleted|"
-    + "|".join(map(re.escape, (LOCK, LAST, PINNED, QUARANTINE, MANIFEST)))
+    + "|".join(map(re.escape, (LOCK, LAST, PINNED, NEWEST, QUARANTINE, MANIFEST)))
 )
 """Names in the folder of a series that realmctl uses itself."""
 LOST_AND_FOUND = "lost+found"

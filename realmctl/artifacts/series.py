@@ -1,7 +1,8 @@
 """A series: the numbered versions of one kind of artifact, with one writer at a time.
 
 The lock is a kernel lock (flock) on the file `.lock`, so that the kernel frees it when a writer is killed. The file
-`.last` holds the highest number that was given, so that no number is given again after a version was deleted.
+`.last` holds the highest number that was given, so that no number is given again after a version was deleted. The file `.newest`
+names a version that is newer than those after it: a run of its recipe found it. `versions_in` gives the order.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from realmctl.artifacts.artifact import (
     VERSION_NAME,
     Artifact,
     Verification,
+    newest_again,
     newest_version,
     open_artifact,
     open_unfinished,
@@ -24,6 +26,7 @@ from realmctl.artifacts.artifact import (
     verification,
     verify,
     version_numbers,
+    versions_in,
 )
 from realmctl.artifacts.disk import (
     NO_LOCKS,
@@ -34,7 +37,8 @@ from realmctl.artifacts.disk import (
     require_regular,
     write_file,
 )
-from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, NEWEST, PINNED
+from realmctl.artifacts.hashing import write_sealed
 from realmctl.artifacts.manifest import Origin, read_manifest
 from realmctl.artifacts.place import OWN_NAMES, require_place, series_below
 from realmctl.artifacts.unfinished import (
@@ -103,30 +107,27 @@ def readable_versions(series: Path) -> Iterator[Artifact]:
     Raises:
         ResourceError: Memory or file handles ran out, or the disk failed. Such a version is not damaged.
     """
-    for number in reversed(version_numbers(series)):
+    for path in reversed(versions_in(series)):
         try:
-            artifact = open_artifact(series / f"v{number}")
+            artifact = open_artifact(path)
         except (InputError, MismatchError) as error:
             warn(str(error))
         else:
             yield artifact
 
 
-def find_version(series: Path, recipe: str, inputs: Iterable[Artifact] = ()) -> Artifact | None:
-    """Return the newest undamaged version with this recipe, or None.
+def find_version(series: Path, origin: Origin, inputs: Iterable[Artifact] = ()) -> Artifact | None:
+    """Return the newest undamaged version with the recipe of `origin`, or None.
 
     The version is hashed again as REALMCTL_VERIFY says. A damaged version is left out with a warning.
 
-    inputs: What the run reads. A version is not made from a newer one of its series: an edit that was made, undone and is
+    inputs: What the run reads. A version is not made from one of its series with a higher number: an edit that was made, undone and is
         made again has the recipe of the first time, and is a new version.
     """
     here = series.absolute()
     first = max([0, *(_number(each.path) for each in inputs if each.path.absolute().parent == here)])
     for each in readable_versions(series):
-        if _number(each.path) <= first:
-            break
-        if each.recipe == recipe and is_whole(each):
-            warn_if_not_meant(each)
+        if _number(each.path) > first and each.recipe == origin.recipe and is_whole(each):
             return each
     return None
 
@@ -137,16 +138,46 @@ def meant_version(series: Path) -> Path:
 
 
 def warn_if_not_meant(version: Artifact) -> None:
-    """Warn where a series stands for another version than the one that a run made or found."""
+    """Warn where a series is pinned to another version than the one that a run made or found."""
     series = version.path.parent
     try:
-        pinned, meant = pinned_version(series), meant_version(series)
+        pinned = pinned_version(series)
     except InputError as error:  # the version is there all the same
         warn(str(error))
         return
-    if meant != version.path:
-        why, own = "is pinned to" if pinned else "stands for its newest version", version.path.name
-        warn(f"{series} {why} {meant.name}, not {own}. To use {own}, name it, or run `realmctl pin {version.path}`")
+    if pinned not in (None, version.path):
+        own = version.path.name
+        warn(
+            f"{series} is pinned to {pinned.name}, not {own}. To use {own}, name it, or run `realmctl pin {version.path}`"
+        )
+
+
+def is_newest(version: Artifact) -> bool:
+    """Whether a version is the newest of its series."""
+    return newest_version(version.path.parent).name == version.path.name
+
+
+def newest_revision(version: Artifact) -> Artifact:
+    """Return the newest of a version's series if it was made from the version by revisions, which it holds, else the version."""
+    newest_first = list(readable_versions(version.path.parent))
+    newest, versions = newest_first[0], {each.content: each for each in newest_first}
+    content, seen = newest.content, set[str]()
+    while content != version.content:
+        if content in seen or content not in versions:
+            return version
+        seen.add(content)
+        content = versions[content].lineage.get(version.kind, "")
+    return newest
+
+
+def make_newest(version: Artifact) -> None:
+    """Let a version be the newest of its series again, until one with a higher number than all of now is committed.
+
+    So what a run found is what the next one takes. One small file is replaced, so a kill leaves the old order or the new one.
+    Call it with the lock held.
+    """
+    series, number = version.path.parent, _number(version.path)
+    write_sealed(series / NEWEST, {"newest": number, "among": max(version_numbers(series))})
 
 
 def pin(version: Artifact) -> None:
@@ -307,7 +338,8 @@ def next_number(series: Path) -> int:
     Raises:
         InputError: There are no numbers left.
     """
-    number = max([_last_number(series), *(_number(path) for path in series.glob("v*"))]) + 1
+    given = [_last_number(series), *(newest_again(series) or ()), *(_number(path) for path in series.glob("v*"))]
+    number: int = max(given) + 1
     if number > MAX_VERSION:
         raise InputError(
             f"{series} holds version {MAX_VERSION}, which is the last number. Write elsewhere ({OUTPUT_OPTIONS})."

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, Origin, Writer, series, unfinished, verify, write_manifest
+from realmctl.artifacts import Artifact, Origin, Writer, newest_version, series, unfinished, verify, write_manifest
 from realmctl.artifacts.artifact import Verification, verification
+from realmctl.errors import AccessError
 from realmctl.log import say
 
 
@@ -17,18 +19,40 @@ def make_version(
     origin: Origin,
     finish: Callable[[Writer], Artifact],
     *,
-    inputs: Collection[Artifact] = (),
+    find: Callable[[Path, Origin], Artifact | None] = series.find_version,
     resumable: bool = False,
 ) -> Artifact:
-    """Return the version of the series `out` with the recipe of `origin`: one that exists, or a new one from `finish`."""
-    if made := series.find_version(out, origin.recipe, inputs):
-        say(f"{origin.stage}: nothing to do, {made.path} has this recipe")
-        return made
+    """Return the version of the series `out` with the recipe of `origin`: one that `find` finds, or a new one from `finish`.
+
+    A version that is found is the newest of its series afterwards: what a run was asked for is what the next one takes.
+
+    Raises AccessError where this user cannot make it the newest again.
+    """
+    made = find(out, origin)
+    if made and series.is_newest(made):
+        return found(made, origin)
+    if made and not os.access(out, os.W_OK):
+        raise AccessError(
+            f"{made.path} has this recipe, but {newest_version(out).name} is the newest of {out}, and this user may not write there to "
+            f"make {made.path.name} the newest again. Name {made.path} where it is read, or let a user run this who may write."
+        )
     with series.locked(out):
         series.commit_finished_runs(out)
-        if made := series.find_version(out, origin.recipe, inputs):
-            return made
+        if made := find(out, origin):
+            return found(made, origin)
         return finish(series.start_or_resume(out, origin, resumable))
+
+
+def found(made: Artifact, origin: Origin) -> Artifact:
+    """Return the version that a run found, and make it the newest again if it is not: then the lock must be held."""
+    if series.is_newest(made):
+        say(f"{origin.stage}: nothing to do, {made.path} has this recipe")
+    else:
+        former = newest_version(made.path.parent)
+        series.make_newest(made)
+        say(f"{origin.stage}: {made.path} has this recipe, and is the newest again, instead of {former.name}")
+    series.warn_if_not_meant(made)
+    return made
 
 
 def write_version(

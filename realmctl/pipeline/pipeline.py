@@ -12,6 +12,7 @@ from typing import Any
 
 from realmctl.amounts import duration_text
 from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts.series import is_newest
 from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
 from realmctl.log import name_step, say, warn
 from realmctl.pipeline import Stage
@@ -176,12 +177,12 @@ class _Schedule:
         return {step.name: self.made[step.name] for step in self.steps}
 
     def _start(self, step: PipelineStep) -> None:
-        """Start a step, or skip it if its artifact exists."""
+        """Start a step, or skip it if its artifact is the newest of its series."""
         self.ready.remove(step.name)
         alone = not self.ready and not self.jobs.running
         self.counter.announce(step)
         made = self.pipeline.existing(step, self.made)
-        if made:
+        if made and is_newest(made):
             say(f"{step.stage.command()}: nothing to do, {made.path} has this recipe")
             step.build(self.made, self.pipeline.workspace).print_summary(made)
             self._finish(step.name, made)

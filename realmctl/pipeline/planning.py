@@ -26,7 +26,7 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
     with stage.localised() as local:
         local.check()
         origin = local.origin()
-        made = series.find_version(out, origin.recipe, stage.inputs().values())
+        made = local.find(out, origin)
         unfinished = None if made else local.unfinished(out, origin)
         estimate = {**local.estimate(), **_seconds_of_equal_settings(out, origin)}
         if measure and not made:

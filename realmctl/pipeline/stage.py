@@ -94,6 +94,10 @@ class Stage(Settings):
     def check(self) -> None:
         """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
 
+    def find(self, out: Path, origin: Origin) -> Artifact | None:
+        """Return the version of the series `out` that a run would make, None if there is none."""
+        return series.find_version(out, origin, self.inputs().values())
+
     def unfinished(self, out: Path, origin: Origin) -> Path | None:
         """Return the unfinished run of the series `out` that this stage continues. Raises MismatchError for one of another recipe."""
         return unfinished_run(out, origin)
@@ -246,8 +250,8 @@ class Stage(Settings):
     def _made(self, out: Path, origin: Origin) -> Artifact:
         if processes.world_size() > 1:
             with self.together() as exchange:
-                return make_together(self, self.command(), self.resumable, out, origin, exchange)
-        return make_version(out, origin, self.run_first, inputs=self.inputs().values(), resumable=self.resumable)
+                return make_together(self, self.resumable, out, origin, exchange)
+        return make_version(out, origin, self.run_first, find=self.find, resumable=self.resumable)
 
     def together(self) -> AbstractContextManager[Exchange]:
         """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""

@@ -6,7 +6,7 @@ The processes meet before any work. They compare what they were given, and they 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from realmctl.artifacts import Artifact, Origin, Writer, open_artifact, series, 
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import InputError, MismatchError
 from realmctl.execution import processes
-from realmctl.log import say
+from realmctl.pipeline.making import found
 from realmctl.version import __version__
 
 Exchange = Callable[[Any], Sequence[Any]]
@@ -25,8 +25,8 @@ MEETING = "processes"
 class Run(Protocol):
     """The parts of a stage that `make_together` calls."""
 
-    def inputs(self) -> Mapping[str, Artifact]:
-        """The artifacts that the stage reads."""
+    def find(self, out: Path, origin: Origin) -> Artifact | None:
+        """The version of the series that the stage would make."""
         ...
 
     def run_first(self, writer: Writer) -> Artifact:
@@ -38,7 +38,7 @@ class Run(Protocol):
         ...
 
 
-def make_together(work: Run, command: str, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
+def make_together(work: Run, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
     """Return the artifact of this recipe: a version that exists, or a new one that the processes make together.
 
     Raises:
@@ -48,18 +48,17 @@ def make_together(work: Run, command: str, resumable: bool, out: Path, origin: O
     _require_agreement("versions of realmctl", exchange(__version__))
     _require_agreement("recipes (stage, settings, content of the inputs)", exchange(origin.recipe))
     if processes.is_first():
-        return _as_first(work, command, resumable, out, origin, exchange)
+        return _as_first(work, resumable, out, origin, exchange)
     return _as_other(work, out, origin, exchange)
 
 
-def _as_first(work: Run, command: str, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
+def _as_first(work: Run, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
     with series.locked(out):
         series.commit_finished_runs(out)
-        made = series.find_version(out, origin.recipe, work.inputs().values())
+        made = work.find(out, origin)
         exchange(str(made.path) if made else "")
         if made:
-            say(f"{command}: nothing to do, {made.path} has this recipe")
-            return made
+            return found(made, origin)
         writer = series.start_or_resume(out, origin, resumable)
         try:
             _require_one_folder(writer, exchange)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ import pytest
 from realmctl.artifacts import MANIFEST, open_artifact, series, verify, version_numbers
 from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.disk import CheckedFile
+from realmctl.artifacts.gc import collect
 from realmctl.cli.available_stages import other_commands
-from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
+from realmctl.errors import AccessError, ConfigError, InputError, LockedError, MismatchError
+from realmctl.pipeline import making
 from realmctl.pipeline.discovery import own_stages
 from tests.faults.children import ended, forked, killed
 from tests.fixtures.small_stages import Child, Plain, Steps
@@ -197,13 +200,67 @@ def test_a_damaged_version_is_passed_over_with_a_warning(tmp_path, capsys):
     assert f"warning: plain {broken} is damaged" in capsys.readouterr().err
 
 
-def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, capsys):
+def test_a_version_that_a_run_finds_is_the_newest_again(tmp_path, capsys):
+    out = tmp_path / "out"
+    for text in "abc":
+        Plain(text=text).make(out)
+    for text, name in [("a", "v1"), ("b", "v2"), ("c", "v3"), ("a", "v1")]:
+        before = open_artifact(out).path.name
+        capsys.readouterr()
+        assert Plain(text=text).make(out).path.name == name == open_artifact(out).path.name
+        told = capsys.readouterr().err
+        assert "warning" not in told and told.count("\n") == 2
+        assert (
+            before == name
+            or f"v{'abc'.index(text) + 1} has this recipe, and is the newest again, instead of {before}" in told
+        )
+    assert [each.path.name for each in series.readable_versions(out)] == ["v1", "v3", "v2"]
+    assert [each.path.name for each in listing(out)] == ["v2", "v3", "v1"]
+    assert Plain(text="a").make(out).path.name == "v1" and "nothing to do" in capsys.readouterr().err
+    copied = Path(shutil.copytree(out, tmp_path / "copy"))
+    assert open_artifact(copied).path == copied / "v1"
+    assert Plain(text="d").make(out).path.name == "v4" == open_artifact(out).path.name  # what is made is newer than all
+
+
+def test_the_newest_again_is_kept_by_gc_and_gives_way_when_it_is_deleted(tmp_path):
+    out = tmp_path / "out"
+    for text in "aba":
+        Plain(text=text).make(out)
+    found = collect([out], 1, True)
+    assert [each.path.name for each in found.gone] == ["v2"] and open_artifact(out).path.name == "v1"
+    shutil.rmtree(out / "v1")
+    assert Plain(text="c").make(out).path.name == "v3" == open_artifact(out).path.name
+    Plain(text="d").make(out)
+    Plain(text="c").make(out)
+    for number in (3, 4):
+        shutil.rmtree(out / f"v{number}")
+    (out / ".last").unlink()
+    assert Plain(text="e").make(out).path.name == "v5" == open_artifact(out).path.name
+
+
+def test_a_damaged_word_on_the_newest_is_an_error_that_says_what_to_do(tmp_path):
+    out = tmp_path / "out"
+    for text in "aba":
+        Plain(text=text).make(out)
+    whole = (out / ".newest").read_bytes()
+    for damaged in (b"", whole[:-3], whole.replace(b"1", b"2", 1), b'{"newest": "v1"}', b"\xff"):
+        (out / ".newest").write_bytes(damaged)
+        for act in (lambda: open_artifact(out), lambda: Plain(text="a").make(out), lambda: collect([out], 1, True)):
+            with pytest.raises(InputError, match=rf"rm {out}/.newest"):
+                act()
+    assert version_numbers(out) == [1, 2]
+    (out / ".newest").unlink()
+    assert open_artifact(out).path.name == "v2" and Plain(text="a").make(out).path == open_artifact(out).path
+
+
+def test_who_may_not_write_is_told_that_an_older_version_cannot_be_the_newest_again(tmp_path, monkeypatch):
+    out = tmp_path / "out"
     for text in "ab":
-        Plain(text=text).make(tmp_path / "out")
-    capsys.readouterr()
-    assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
-    warning = capsys.readouterr().err
-    assert "warning" in warning and f"`realmctl pin {tmp_path / 'out' / 'v1'}`" in warning
+        Plain(text=text).make(out)
+    monkeypatch.setattr(making.os, "access", lambda path, mode: False)
+    assert Plain(text="b").make(out).path.name == "v2"
+    with pytest.raises(AccessError, match=r"v1 has this recipe, but v2 is the newest"):
+        Plain(text="a").make(out)
 
 
 def test_a_version_beside_the_pinned_one_is_told_when_it_is_made_and_when_it_is_found(tmp_path, capsys):

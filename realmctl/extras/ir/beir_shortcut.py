@@ -139,4 +139,4 @@ def make_table(measured: Sequence[Measured], retriever: Artifact, workspace: Pat
     origin = Origin(KIND, "eval-beir", 1, {}, inputs, {"retriever": retriever.content})
     series = series_folder(workspace / KIND, KIND)
     scores = [one.scores for one in measured]
-    return make_version(series, origin, lambda writer: write_version(writer, write, scores), inputs=scores)
+    return make_version(series, origin, lambda writer: write_version(writer, write, scores))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact, newest_version, version_numbers
-from realmctl.artifacts.artifact import pinned_version
+from realmctl.artifacts.artifact import pinned_version, versions_in
 from realmctl.artifacts.series import (
     adopt,
     commit_finished_runs,
@@ -112,8 +112,8 @@ class Versions:
         return ServedVersion(blocks, index), asked, filled
 
     def held(self) -> tuple[object, ...]:
-        """Return what a look at the folders of blocks and indexes shows: versions and pins. It changes with every new version."""
-        return tuple((version_numbers(series), pinned_version(series)) for series in (self.blocks, self.indexes))
+        """Return what a look at the folders of blocks and indexes shows: versions and pins. It changes with every new version, and when one is the newest again."""
+        return tuple((versions_in(series), pinned_version(series)) for series in (self.blocks, self.indexes))
 
     def models_now(self) -> dict[str, str]:
         """Return {series: version} of the versions that the models' series stand for now."""
