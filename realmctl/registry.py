@@ -30,7 +30,8 @@ ROOMS = ("realmctl.extras", "realmctl.lab")
 """The packages whose folders and files are rooms. Either may be deleted."""
 GROUPS = (
     *("stages", "commands", "groups", "presets", "formats", "families", "indexes", "searchers", "answerers", "readers"),
-    *("retriever_losses", "heads", "projections", "executors", "trackers"),
+    *("retriever_losses", "candidate_sources", "maskings", "refreshes", "taggers", "cutters"),
+    *("heads", "projections", "executors", "trackers"),
 )
 """The groups in which rooms may offer something, without `realmctl.`. `options.COMMAND` is one for each command that is `extended`."""
 

@@ -8,6 +8,7 @@ sentence if 3 + |title| + |block so far| + |sentence| <= max_wordpieces. This su
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from realmctl.corpus.document import CharacterRange, Document, Link
 from realmctl.corpus.sentences import splitter
-from realmctl.corpus.settings import ChunkSettings
+from realmctl.corpus.settings import CUTTERS, ChunkSettings
 from realmctl.tokens.tokenizer import Tokenizer
 
 MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
@@ -92,8 +93,29 @@ class Block:
         return [self.text[start:end] for start, end in self.sentences]
 
 
-class BlockPacker:
-    """Cut documents into blocks.
+class Cutter(ABC):
+    """What cuts documents into blocks. Another one is a class in a package of its own, by its entry point or room (`realmctl.cutters`), and
+    `chunk --cutter NAME`; one that only groups sentences otherwise is a subclass of `BlockPacker` with another `groups`.
+
+    wordpiece: The tokenizer. settings: Those of `chunk`. split_sentences, shortened_passages: What was cut; the counts become metrics.
+    """
+
+    def __init__(self, wordpiece: Tokenizer, settings: ChunkSettings) -> None:
+        self.wordpiece, self.settings = wordpiece, settings
+        self.split_sentences = self.shortened_passages = 0
+
+    @abstractmethod
+    def blocks(self, document: Document) -> Iterator[Block]:
+        """Yield the blocks of one document in order, none for one without a wordpiece."""
+
+
+def cutter(wordpiece: Tokenizer, settings: ChunkSettings) -> Cutter:
+    """Return the cutter that the settings name. Raises ConfigError and ResourceError as `Registry.load`."""
+    return CUTTERS.load(settings.cutter, Cutter)(wordpiece, settings)
+
+
+class BlockPacker(Cutter):
+    """Cut documents into blocks of whole sentences.
 
     A title that takes more than half of the room is cut to half, in wordpiece ids only. With `long_titles="keep"` it
     stays whole, as in the official preprocessing; if it leaves no room, each sentence becomes a block.
@@ -110,12 +132,10 @@ class BlockPacker:
     """
 
     def __init__(self, wordpiece: Tokenizer, settings: ChunkSettings) -> None:
-        self.wordpiece, self.settings = wordpiece, settings
+        super().__init__(wordpiece, settings)
         self.splitter = splitter(settings.sentence_splitter, settings.language)
-        self.split_sentences = self.shortened_passages = 0
 
     def blocks(self, document: Document) -> Iterator[Block]:
-        """Yield the blocks of one document in order. A document without a wordpiece has none."""
         if self.settings.keep_passages and document.passages:
             for number, passage in enumerate(document.passages):
                 yield from self.blocks(
@@ -127,7 +147,7 @@ class BlockPacker:
         if self.settings.long_titles == "cut":
             title_ids = title_ids[: (most - around) // 2 * size]
         room = most - around - len(title_ids) // size
-        groups = self._groups(document, room)
+        groups = self.groups(document, room)
         if not self.settings.keep_passages:
             for number, sentences in enumerate(groups):
                 yield _block(document, f"{document.id}-{number}", sentences, title_ids)
@@ -138,10 +158,10 @@ class BlockPacker:
                 further = []
             yield _block(document, document.id, [*fitting, *further], title_ids)
 
-    def _groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
-        """Yield the sentences of each block."""
+    def groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
+        """Yield the sentences of each block: at most `room` wordpieces, or one sentence."""
         current, length = list[Sentence](), 0
-        for together in self._with_headings(document, room):
+        for together in self.together(document, room):
             further = sum(sentence.length for sentence in together)
             if current and length + further > room:
                 yield current
@@ -151,8 +171,8 @@ class BlockPacker:
         if current:
             yield current
 
-    def _with_headings(self, document: Document, room: int) -> Iterator[list[Sentence]]:
-        """Yield what `_undivided` yields, where headings are together with what follows them."""
+    def together(self, document: Document, room: int) -> Iterator[list[Sentence]]:
+        """Yield sentences that stay in one block: each alone, or with the headings before it, or those of a line that says something."""
         if not document.headings:
             yield from self._undivided(document, room)
             return

@@ -16,7 +16,7 @@ import numpy as np
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.records import RecordWriter
-from realmctl.corpus.blocks import Block, BlockPacker
+from realmctl.corpus.blocks import Block, Cutter, cutter
 from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
@@ -191,11 +191,11 @@ def try_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings
         words = training.train(texts, recipe)
         whole = time.monotonic() - start - half
         learning = read + chosen * cleaning / together + whole + 2 * (chosen - 1) * max(0.0, whole - half)
-    packer, start = BlockPacker(words, settings), time.monotonic()
+    cut, start = cutter(words, settings), time.monotonic()
     for page in pages:
         found = cleaned(page, settings.page_seconds)
         if isinstance(found, Document):
-            for _ in packer.blocks(found):
+            for _ in cut.blocks(found):
                 pass
     cutting = times * (time.monotonic() - start) / together
     return Trial(learning, (read + cutting) / max(1.0, times * chars), times * chars, "characters")
@@ -240,36 +240,36 @@ def map_chunks(
     return map_units(chunk_unit, given, workers, initializer=prepare, initargs=(words, settings), executor=executor)
 
 
-_packer: BlockPacker
+_cutter: Cutter
 
 
 def prepare(tokenizer: Path | Tokenizer, settings: ChunkSettings) -> None:
-    """Build the packer of this process, since a packer cannot be sent to one. `map_units` calls this once in each worker."""
-    global _packer
+    """Build the cutter of this process, since a cutter cannot be sent to one. `map_units` calls this once in each worker."""
+    global _cutter
     words = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer.load(tokenizer)
-    _packer = BlockPacker(words, settings)
+    _cutter = cutter(words, settings)
 
 
 def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
-    """Return the blocks of a unit, made by the packer that `prepare` built."""
+    """Return the blocks of a unit, made by the cutter that `prepare` built."""
     chunked = ChunkedUnit()
-    split, shortened = _packer.split_sentences, _packer.shortened_passages
+    split, shortened = _cutter.split_sentences, _cutter.shortened_passages
     if isinstance(unit, list):
         pages: Iterable[Document | SkippedPage] = unit
     else:
         chunked.read = ReadFiles()
         pages = chunked.read.pages(unit)
     for page in pages:
-        found = cleaned(page, _packer.settings.page_seconds)
+        found = cleaned(page, _cutter.settings.page_seconds)
         if isinstance(found, SkippedPage):
             chunked.quarantined.append(found)
         else:
             was_empty = isinstance(page, Document) and not page.text.strip()
-            chunked.add(found, list(_packer.blocks(found)), was_empty)
+            chunked.add(found, list(_cutter.blocks(found)), was_empty)
     chunked.counts["quarantined"] = len(chunked.quarantined)
-    chunked.counts["split_sentences"] = _packer.split_sentences - split
-    if _packer.settings.keep_passages:
-        chunked.counts["shortened_passages"] = _packer.shortened_passages - shortened
+    chunked.counts["split_sentences"] = _cutter.split_sentences - split
+    if _cutter.settings.keep_passages:
+        chunked.counts["shortened_passages"] = _cutter.shortened_passages - shortened
     return chunked
 
 

@@ -35,6 +35,7 @@ FORMAT_NAMES = Registry(
     ),
 )
 """The formats of a corpus by name. `formats/detect.py` has those of the core."""
+CUTTERS = Registry("cutter", group="realmctl.cutters", core={"sentences": "realmctl.corpus.blocks:BlockPacker"})
 
 
 def check_delimiter(flag: str, value: str) -> None:
@@ -94,6 +95,12 @@ class ChunkSettings(CorpusSettings):
 
     max_wordpieces: int = setting(
         "Longest block in wordpieces, [CLS], two [SEP] and the title included.", default=288, at_least=32
+    )
+    cutter: str = setting(
+        "What cuts documents into blocks. sentences: as many whole sentences as fit (ORQA).",
+        default="sentences",
+        choices=CUTTERS.names,
+        advanced=True,
     )
     long_sentences: Literal["split", "keep"] = setting(
         "What happens to a sentence longer than a block. split: it is cut. keep: it becomes a block that is too long.",

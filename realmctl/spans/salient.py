@@ -6,9 +6,10 @@ and a tagger, and the rules that make a tagger's spans maskable. taggers.py find
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from realmctl.corpus.blocks import Block
 
@@ -24,12 +25,18 @@ class SalientSpan(NamedTuple):
     label: str
 
 
-class Tagger(Protocol):
-    """An object that finds names in blocks."""
+class Tagger(ABC):
+    """What finds names in blocks. Another one is a class in a package of its own, by its entry point or room (`realmctl.taggers`), and `tag --tagger NAME`.
 
+    language: The language of the blocks.
+    """
+
+    def __init__(self, language: str = "en") -> None:
+        self.language = language
+
+    @abstractmethod
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
         """Return the spans of each block, in any order. They may overlap or cross sentences."""
-        ...
 
 
 def resolve_overlaps(spans: Iterable[SalientSpan]) -> list[SalientSpan]:

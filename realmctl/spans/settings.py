@@ -8,16 +8,27 @@ from pathlib import Path
 from realmctl.deviations import TagDeviation, explained
 from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline import Settings, setting
+from realmctl.registry import Registry
 
-WITH_MODEL, WITHOUT_MODEL = ("spacy", "hf"), ("auto", "anchors", "rules")
+TAGGERS = Registry(
+    "tagger",
+    group="realmctl.taggers",
+    core={
+        "auto": "realmctl.spans.taggers:AutoTagger",
+        "anchors": "realmctl.spans.taggers:AnchorTagger",
+        "rules": "realmctl.spans.taggers:RuleTagger",
+    },
+)
+"""The taggers without a model by name."""
+WITH_MODEL = ("spacy", "hf")
 NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
 """OntoNotes labels (spaCy's English pipelines) that are neither names nor dates. They are kept only if `labels` names them."""
 
 
 def _check_tagger(flag: str, tagger: str) -> None:
     kind, _, model = tagger.partition(":")
-    if kind not in (WITH_MODEL if model else WITHOUT_MODEL):
-        raise ConfigError(f"{flag} {tagger}: use auto, anchors, rules, spacy:NAME_OR_PATH or hf:NAME_OR_PATH.")
+    if kind not in (WITH_MODEL if model else TAGGERS.names()):
+        raise ConfigError(f"{flag} {tagger}: use {', '.join(TAGGERS.names())}, spacy:NAME_OR_PATH or hf:NAME_OR_PATH.")
 
 
 class TagSettings(Settings):

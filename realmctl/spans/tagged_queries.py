@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,9 @@ from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.log import say
+from realmctl.spans.masking import Masking
 from realmctl.spans.query import HiddenText, Query, hide
 from realmctl.tokens.frame import AROUND_ONE
-
-Masking = Literal["salient", "random-span", "random-uniform"]
-UNIFORM_RATE = 0.15
-"""Share of the wordpieces that `random-uniform` hides: BERT's rate (Devlin et al. 2019, section 3.1). A change raises the
-version of `pretrain`."""
 
 
 class Queries(Protocol):
@@ -144,19 +140,11 @@ class TaggedQueries:
     def query(self, number: int, mask_id: int, masking: Masking, rng: np.random.Generator) -> Query:
         """Return the sentence of a salient span as a query, cut to `query_length`: REALM's masks (section 3.4 and table 2).
 
-        `salient` hides the span. As baselines, `random-span` hides as many wordpieces side by side, and `random-uniform` 15 %
-        of all. All of a long span is hidden and its first `max_masks` wordpieces are asked for, as in the official code.
+        All of a long span is hidden and its first `max_masks` wordpieces are asked for, as in the official code.
         """
         sentence, first, stop, _ = self.spans[number].tolist()
         tokens = self.tokens(sentence)[: self.query_length - AROUND_ONE]
-        if masking == "random-uniform":
-            count = min(self.max_masks, len(tokens), max(1, round(UNIFORM_RATE * len(tokens))))
-            places = np.sort(rng.choice(len(tokens), count, replace=False))
-        else:
-            width = stop - first
-            if masking == "random-span":
-                first = int(rng.integers(max(1, len(tokens) - width + 1)))
-            places = np.arange(first, min(first + width, len(tokens)))
+        places = masking.places(tokens, (first, stop), self.max_masks, rng)
         whole = hide(tokens, places, mask_id)
         return Query(whole.tokens, whole.places[: self.max_masks], whole.targets[: self.max_masks], sentence)
 

@@ -16,7 +16,7 @@ from realmctl.corpus.blocks import Block
 from realmctl.corpus.languages import plain_language
 from realmctl.errors import InputError, as_realmctl_error
 from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
-from realmctl.spans.salient import ENTITY, SalientSpan
+from realmctl.spans.salient import ENTITY, SalientSpan, Tagger
 from realmctl.spans.settings import find_spacy_model
 from realmctl.tokens.scripts import JOINED
 
@@ -40,7 +40,7 @@ def by_document(blocks: Iterable[Block]) -> Iterator[list[Block]]:
         yield list(document)
 
 
-class RuleTagger:
+class RuleTagger(Tagger):
     """Tag runs of capitalised words, with the casing of the whole document as evidence. For text without links."""
 
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
@@ -57,28 +57,22 @@ def _runs(block: Block, casing: DocumentCasing) -> Iterator[SalientSpan]:
             yield SalientSpan(offset + run_start, offset + run_end, ENTITY)
 
 
-class AnchorTagger:
+class AnchorTagger(Tagger):
     """Tag links whose label is written as a name, and further mentions of these names and of the title.
 
-    Wikipedia links a name only at its first mention, and never links the title of the page itself. `language` is that of dates, which are
+    Wikipedia links a name only at its first mention, and never links the title of the page itself. Dates of the language are
     no names.
     """
-
-    def __init__(self, language: str = "en") -> None:
-        self.language = language
 
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
         return [spans for document in by_document(blocks) for spans in _tag_document(document, self.language)]
 
 
-class AutoTagger:
+class AutoTagger(Tagger):
     """Tag each document by its links if it has some, or else by capital letters, in English. For a corpus of several sources.
 
     In another language a document without links is tagged by its title alone, since the rules of capital letters are those of English.
     """
-
-    def __init__(self, language: str = "en") -> None:
-        self.language = language
 
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
         by_anchors = AnchorTagger(self.language)
@@ -145,10 +139,11 @@ class _NameList:
                     yield SalientSpan(word.start(), end, ENTITY)
 
 
-class SentenceTagger:
+class SentenceTagger(Tagger):
     """A tagger of blocks made from a function that finds names in single sentences."""
 
     def __init__(self, find: NameFinder) -> None:
+        super().__init__()
         self._find = find
 
     def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:

@@ -15,14 +15,11 @@ from realmctl.execution.shards import LOCAL, map_units
 from realmctl.log import progress, say, warn
 from realmctl.spans.dates import has_date_rules
 from realmctl.spans.salient import Tagger
-from realmctl.spans.settings import TagSettings
+from realmctl.spans.settings import TAGGERS, TagSettings
 from realmctl.spans.spans_file import SpansWriter
 from realmctl.spans.tagged_sentences import COUNTED, TaggedSentence, tagged_sentences
 from realmctl.spans.taggers import (
-    AnchorTagger,
-    AutoTagger,
     NameFinder,
-    RuleTagger,
     SentenceTagger,
     by_document,
     has_anchors,
@@ -31,12 +28,6 @@ from realmctl.spans.taggers import (
 from realmctl.tokens.tokenizer import Tokenizer
 
 BLOCKS_PER_UNIT = 512
-NAMED_TAGGERS: dict[str, Callable[[str], Tagger]] = {
-    "auto": AutoTagger,
-    "anchors": AnchorTagger,
-    "rules": lambda language: RuleTagger(),
-}
-"""Taggers of a language by their name."""
 
 
 def tag_blocks(
@@ -123,7 +114,9 @@ class _Worker:
         if recognizer is not None:
             self.tagger: Tagger = SentenceTagger(recognizer())
         else:
-            self.tagger = SentenceTagger(spacy_finder(model)) if kind == "spacy" else NAMED_TAGGERS[kind](self.language)
+            self.tagger = (
+                SentenceTagger(spacy_finder(model)) if kind == "spacy" else TAGGERS.load(kind, Tagger)(self.language)
+            )
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""

@@ -1,4 +1,4 @@
-"""What trainings find by name: readers and losses of pre-training, fitted starts, and trackers of runs. Nothing heavy is imported here."""
+"""What trainings find by name: readers, losses, sources of candidates and refreshes of pre-training, fitted starts, and trackers of runs. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -14,11 +14,32 @@ RETRIEVER_LOSSES = Registry(
     group="realmctl.retriever_losses",
     core={"marginal": "realmctl.training.losses:Marginal"},
 )
+CANDIDATE_SOURCES = Registry(
+    "source of candidates",
+    group="realmctl.candidate_sources",
+    core={"index": "realmctl.training.candidate_source:FromIndex"},
+)
+REFRESHES = Registry(
+    "refresh",
+    group="realmctl.refreshes",
+    core={
+        "background": "realmctl.training.refresh.kinds:BackgroundRefresh",
+        "lockstep": "realmctl.training.refresh.kinds:LockstepRefresh",
+        "inline": "realmctl.training.refresh.kinds:InlineRefresh",
+    },
+)
+NEVER = "never"
+"""The value of `--refresh` for an index that stays as it is."""
 TRACKERS = Registry("tracker", group="realmctl.trackers", core={})
 HEADS = Registry("fitted head", group="realmctl.heads", core={})
 PROJECTIONS = Registry("fitted projection", group="realmctl.projections", core={})
 RANDOM = "random"
 """The head or the projection that is not fitted."""
+
+
+def refresh_names() -> list[str]:
+    """Return the values of `--refresh`."""
+    return [*REFRESHES.names(), NEVER]
 
 
 def head_names() -> list[str]:

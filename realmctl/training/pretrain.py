@@ -28,12 +28,23 @@ from realmctl.training.refresh.index_in_use import (
 from realmctl.training.settings.pretrain import PretrainSettings
 
 
-def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
-    """Pre-train retriever and reader together, and write both with the index of the trained retriever. Returns metrics."""
+def pretrain(
+    settings: PretrainSettings, out: Writer, *, objective: type[RealmObjective] = RealmObjective
+) -> dict[str, Any]:
+    """Pre-train retriever and reader together, and write both with the index of the trained retriever.
+
+    Args:
+        settings: Those of the run.
+        out: The artifact being written.
+        objective: What a step draws and computes. A stage of your own may name a subclass with other steps.
+
+    Returns:
+        Metrics.
+    """
     retriever = Retriever.load(settings.retriever.path, settings.dropout)
-    settings = _within_minutes(settings, retriever, out)
+    settings = _within_minutes(settings, retriever, out, objective)
     with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
-        realm = RealmObjective(settings, retriever, in_use)
+        realm = objective(settings, retriever, in_use)
         watch = PretrainWatch(realm)
         observers = [IndexRenewal(in_use, retriever), watch]
         chance = realm.loss_of.chance(realm.reader.chance)
@@ -48,7 +59,9 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
     return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": counts}
 
 
-def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Writer) -> PretrainSettings:
+def _within_minutes(
+    settings: PretrainSettings, retriever: Retriever, out: Writer, objective: type[RealmObjective]
+) -> PretrainSettings:
     """The settings with the steps that fit into the minutes. What is timed has an index of its own, so the run's own knows nothing of it."""
     if settings.seconds is None:
         return settings
@@ -56,7 +69,7 @@ def _within_minutes(settings: PretrainSettings, retriever: Retriever, out: Write
 
     def timed() -> RealmObjective:
         in_use = IndexInUse(settings.index, str(pick_device(settings.device)), opener=opener)
-        return RealmObjective(settings, retriever, in_use)
+        return objective(settings, retriever, in_use)
 
     def refreshes() -> float:
         where = settings.device if settings.refresh == "inline" else settings.refresh_device

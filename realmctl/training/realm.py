@@ -12,7 +12,7 @@ training:
 The loss is -log p(y|x) (`Marginal`), or another `RetrieverLoss`. The gradient of `Marginal` reaches both towers of the retriever and the
 reader. Beside the steps the index ages and is replaced (section 3.3, `IndexRenewal` in `refresh/index_in_use.py`). The query encoder that
 searches is the one in training, although the index may be some steps older; with `--official snapshot-queries` it is that of the index's snapshot.
-Readers and losses have names (`names.py`), so that other packages can add some. What watches a run is in `monitoring/pretrain_watch.py`.
+Maskings, sources of candidates, readers, losses and refreshes have names (`names.py`), so that other packages can add some. What watches a run is in `monitoring/pretrain_watch.py`.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
 
@@ -37,10 +37,12 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import retrieval_utility
 from realmctl.models.precision import autocast, pick_device, to_device
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
+from realmctl.retrieval.search.candidates import ABSENT, NULL, Nearest, candidates, doubled, in_index, titles_and_bodies
+from realmctl.spans.masking import masking_of
 from realmctl.spans.query import Query
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
+from realmctl.training.candidate_source import candidate_source
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
 from realmctl.training.data.own_blocks import OwnBlocks
@@ -115,10 +117,13 @@ class RealmObjective(Objective[Micro]):
     def __init__(self, settings: PretrainSettings, retriever: Retriever, in_use: IndexInUse) -> None:
         self.settings, self.retriever, self.in_use = settings, retriever, in_use
         self.corpus = Corpus(settings.blocks)
-        self.collator = Collator.of(Tokenizer.load(settings.blocks.path))
+        words = Tokenizer.load(settings.blocks.path)
+        self.collator = Collator.of(words)
         self.reader = pretrain_reader(settings, self.corpus, self.collator, retriever)
         self.queries, self.loss_of = self.reader.queries, retriever_loss(settings)
         self.own_blocks = OwnBlocks(self.corpus, settings.exclude_own)
+        self.source = candidate_source(settings, self.corpus, in_use)
+        self.masking = masking_of(settings.masking, words)
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.lr_multipliers: Mapping[nn.Module, float] = {
             retriever: (settings.retriever_lr or settings.lr) / settings.lr
@@ -138,7 +143,7 @@ class RealmObjective(Objective[Micro]):
     def draw(self, step: int) -> Sequence[Micro]:
         """Return this process's masked queries of a step, with their candidates from the index in use. One without candidates is left out."""
         rng, spans = generator(self.settings.seed, Stream.QUERY_MASKS, step), self.order.batch(step)
-        if self.settings.masking == "salient":  # nothing is drawn, so the others' queries are not needed
+        if not self.masking.draws:  # so the others' queries are not needed
             return self._searched(self.masked(spans[self.own], rng))
         return self._searched(self.masked(spans, rng)[self.own])
 
@@ -148,14 +153,14 @@ class RealmObjective(Objective[Micro]):
 
     def masked(self, spans: NDArray[np.int64], rng: np.random.Generator) -> list[Query]:
         """Hide these salient spans, each in its sentence."""
-        return [self.queries.query(span, self.collator.mask_id, self.settings.masking, rng) for span in spans.tolist()]
+        return [self.queries.query(span, self.collator.mask_id, self.masking, rng) for span in spans.tolist()]
 
     def _searched(self, drawn: list[Query]) -> Sequence[Micro]:
         """Return micro-batches of these queries with their candidates. It sets `drawn_BN`."""
         self.drawn_BN = self.drawn_BN[:0]
         query_BD = self.vectors(drawn)
         if "double-candidates" in self.settings.official:
-            single_B = ~doubled(self.in_use.index, query_BD, self.corpus.uid, self.candidates)
+            single_B = ~doubled(self._nearest(drawn, query_BD), len(drawn), self.corpus.uid, self.candidates)
             drawn, query_BD = [drawn[place] for place in np.flatnonzero(single_B)], query_BD[single_B]
         if not data_parallel.anyone(bool(drawn)):
             return []
@@ -184,16 +189,20 @@ class RealmObjective(Objective[Micro]):
     def candidates_of(
         self, drawn: Sequence[Query], query_BD: NDArray[np.float32], index: Index | None = None
     ) -> NDArray[np.int64]:
-        """Return the candidates in `index`, by default the index in use. int64 [B, N]."""
+        """Return the candidates in `index`, by default those of the run's source. int64 [B, N]."""
         return candidates(
-            index or self.in_use.index,
-            query_BD,
+            in_index(index, query_BD) if index else self._nearest(drawn, query_BD),
+            len(drawn),
             self.own_blocks.excluded(self.own_uid(drawn)),
             self.corpus.uid,
             self.candidates,
             null=self.settings.null_document,
             anyone=data_parallel.anyone,
         )
+
+    def _nearest(self, drawn: Sequence[Query], query_BD: NDArray[np.float32]) -> Nearest:
+        """What finds the blocks of queries by the source of this run."""
+        return lambda places, k: self.source.nearest([drawn[place] for place in places], query_BD[places], k)
 
     def own_uid(self, drawn: Sequence[Query]) -> NDArray[np.uint64]:
         """The uid of the block that holds each query's sentence, uint64 [B]."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from realmctl.spans.masking import masking_of
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.tokenizer import Tokenizer
 
 
 class Narrow(TaggedQueries):
@@ -26,7 +28,8 @@ class LongSpan(TaggedQueries):
 
 
 def draw(queries, masking, span, *, seed=0):
-    return queries.query(span, 4, masking, np.random.default_rng(seed))
+    words = Tokenizer.load(queries.artifact.path)
+    return queries.query(span, 4, masking_of(masking, words), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])

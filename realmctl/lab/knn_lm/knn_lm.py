@@ -41,6 +41,7 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
+from realmctl.spans.masking import Salient
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
@@ -60,7 +61,8 @@ class SpanStates:
         self.device, self.precision = pick_device(settings.device), settings.precision
         self.reader = Reader(masked_lm_with_head(settings.encoder.path)).to(self.device).eval()
         self.queries = TaggedQueries(settings.spans)
-        self.collator = Collator.of(Tokenizer.load(settings.spans.path))
+        words = Tokenizer.load(settings.spans.path)
+        self.collator, self.masking = Collator.of(words), Salient(words)
 
     def __len__(self) -> int:
         return len(self.queries.spans)
@@ -70,7 +72,7 @@ class SpanStates:
         """Yield `size` spans at a time, in their order, with the states that predict their hidden wordpieces, float32 [M, H]."""
         rng, nothing = generator(0, Stream.FIXED_QUERIES), np.empty(0, dtype=np.int64)
         for spans in batched(range(len(self)), size):
-            asked = [self.queries.query(span, self.collator.mask_id, "salient", rng) for span in spans]
+            asked = [self.queries.query(span, self.collator.mask_id, self.masking, rng) for span in spans]
             tokens = [query.tokens for query in asked]
             packed = self.collator.joint(tokens, [nothing] * len(asked), self.queries.query_length, 2)
             batch = QueryBatch.of(asked, packed, self.collator.frame)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
+from realmctl.spans.masking import Masking
 from realmctl.spans.query import HiddenText, Query
-from realmctl.spans.tagged_queries import Masking
 from realmctl.tokens.frame import AROUND_ONE
 
 

@@ -29,7 +29,7 @@ from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
-from realmctl.retrieval.search.candidates import ABSENT, NULL, titles_and_bodies
+from realmctl.retrieval.search.candidates import ABSENT, NULL, in_index, titles_and_bodies
 from realmctl.retrieval.search.candidates import candidates as distinct_candidates
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.text_search import TextSearch, require_count, require_texts
@@ -218,7 +218,8 @@ class PretrainedModel(TextSearch):
                 f"The sentence has {len(tokens)} wordpieces, and its input with a block has room for {room}. Use a shorter one."
             )
         query_1D = embed_questions(self.dense.retriever, self.dense.collator, [tokens], precision=self.dense.precision)
-        rows_N = distinct_candidates(self.dense.index, query_1D, None, self.dense.corpus.uid, candidates)[0]
+        found = in_index(self.dense.index, query_1D)
+        rows_N = distinct_candidates(found, 1, None, self.dense.corpus.uid, candidates)[0]
         return tokens, rows_N[rows_N != ABSENT]
 
     def _prior(self, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]) -> Tensor:

@@ -8,16 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.index.protocol import Index
+from realmctl.index.protocol import Index, RowIds
 
+Nearest = Callable[[NDArray[np.int64], int], RowIds]
+"""Takes the places of some queries of a batch, int64 [S], and a number k. Returns the rows of their k best blocks, int64 [S, K], best first;
+fewer than k where there are no more."""
 NULL, ABSENT = -1, -2
 SPARE = 8
 """Extra hits that are fetched to replace own blocks and copies."""
 
 
+def in_index(index: Index, query_BD: NDArray[np.float32]) -> Nearest:
+    """Return what finds the blocks of queries with these vectors, float32, in an index."""
+    return lambda places, k: index.search(query_BD[places], k)[1]
+
+
 def candidates(
-    index: Index,
-    query_BD: NDArray[np.float32],
+    nearest: Nearest,
+    queries: int,
     excluded_B: Sequence[NDArray[np.uint64]] | None,
     uid: NDArray[np.uint64],
     count: int,
@@ -31,23 +39,23 @@ def candidates(
     query's own block, but discards an example with copies: google-research realm/retrieval.py.)
 
     Args:
-        index: the index to search.
-        query_BD: query vectors, float32.
+        nearest: what finds the best blocks.
+        queries: number B of queries.
         excluded_B: uids of the blocks that are no candidates for each query, such as that of its own block; None to allow all.
-        uid: uid of every block of the index.
+        uid: uid of every block.
         count: number N of candidates.
         null: whether candidate 0 is the null document.
         anyone: whether a flag is set in any process, where the index is divided over processes.
 
     Returns:
-        int64 [B, N]; -2 fills the slots for which the index has too few blocks.
+        int64 [B, N]; -2 fills the slots for which there are too few blocks.
     """
     first = int(null)
-    rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)
+    rows_BN = np.full((queries, count), ABSENT, dtype=np.int64)
     rows_BN[:, :first] = NULL
-    short, fetched = np.arange(len(query_BD)), count - first + SPARE
+    short, fetched = np.arange(queries), count - first + SPARE
     while anyone(len(short) > 0):
-        _, ids_BK = index.search(query_BD[short], fetched)
+        ids_BK = nearest(short, fetched)
         for query, ids in zip(short.tolist(), ids_BK, strict=True):
             excluded = uid[:0] if excluded_B is None else excluded_B[query]
             best = _distinct(ids, uid[ids], excluded)[: count - first]
@@ -58,9 +66,9 @@ def candidates(
     return rows_BN
 
 
-def doubled(index: Index, query_BD: NDArray[np.float32], uid: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
+def doubled(nearest: Nearest, queries: int, uid: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
     """Whether the `count` best hits of each query hold copies of one block, bool [B]. The official code discards such examples."""
-    _, ids_BK = index.search(query_BD, count)
+    ids_BK = nearest(np.arange(queries), count)
     return np.array([len(set(uid[ids].tolist())) < len(ids) for ids in ids_BK], dtype=bool)
 
 

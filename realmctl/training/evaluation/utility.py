@@ -19,7 +19,7 @@ from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
-from realmctl.retrieval.search.candidates import ABSENT, candidates
+from realmctl.retrieval.search.candidates import ABSENT, candidates, in_index
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks, positives
 from realmctl.training.objective import Sums
@@ -96,7 +96,14 @@ def _rows_by_kind(objective: RealmObjective, part: Micro, rng: np.random.Generat
     """Return a block of each of `KINDS` for each query, int64 [B, 3]; -2 where there is none."""
     corpus, uid_B = objective.corpus, objective.own_uid(part.asked.queries)
     query_BD = objective.vectors(part.asked.queries)
-    searched_BN = candidates(objective.in_use.index, query_BD, list(uid_B[:, None]), corpus.uid, SEARCHED, null=False)
+    searched_BN = candidates(
+        in_index(objective.in_use.index, query_BD),
+        len(query_BD),
+        list(uid_B[:, None]),
+        corpus.uid,
+        SEARCHED,
+        null=False,
+    )
     positive_BN = positives([query.targets for query in part.asked.queries], searched_BN, corpus)
     rows_BK = np.full((len(uid_B), len(KINDS)), ABSENT, dtype=np.int64)
     for query, uid in enumerate(uid_B):

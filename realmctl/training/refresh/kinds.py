@@ -10,12 +10,15 @@ was made with; 0 is the index that training began with.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.log import say, warn
 from realmctl.models.retriever import Retriever
 from realmctl.training.checkpoint import saved_states
+from realmctl.training.names import NEVER, REFRESHES
 from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.drift import DUE, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
@@ -31,12 +34,10 @@ def refresh_of(settings: RefreshSettings, out: Writer, search_with_snapshots: bo
         out: The artifact being written. The shared folder and the checkpoints are in its scratch folders.
         search_with_snapshots: Queries are embedded with the snapshot of the index in use, so an index is of no use without it.
     """
-    if settings.refresh == "never":
+    if settings.refresh == NEVER:
         return None
-    if not processes.is_first():
-        return Refresh(out)
-    kinds = {"inline": InlineRefresh, "background": BackgroundRefresh, "lockstep": LockstepRefresh}
-    return kinds[settings.refresh](settings, out, search_with_snapshots)
+    kind = REFRESHES.load(settings.refresh, LeadingRefresh)
+    return kind(settings, out, search_with_snapshots) if processes.is_first() else Refresh(out)
 
 
 class Refresh:
@@ -111,13 +112,18 @@ class Refresh:
 class LeadingRefresh(Refresh):
     """What the kinds have in common in the first process. It alone takes snapshots, and decides when an index goes into use.
 
-    Its start places a new request in the shared folder.
+    Its start places a new request in the shared folder. Another rule for when a snapshot is taken is a subclass of one of the kinds below, with
+    another `is_due`, by its entry point or room (`realmctl.refreshes`), and `pretrain --refresh NAME`.
 
     Attributes:
         taken: {step: content hash} of the snapshots of this run. An index counts only if it was made with one of them: a refresher
             that was started for an earlier run of this training may still deliver another.
+        drift: What watches the embeddings for `--refresh-every auto`; otherwise None.
         child: The refresher that this process started; None if it builds the indexes itself, or if the user starts one.
     """
+
+    builds: ClassVar[bool] = False
+    """Whether this process builds the indexes itself."""
 
     def __init__(self, settings: RefreshSettings, out: Writer, search_with_snapshots: bool = False) -> None:
         super().__init__(out)
@@ -131,9 +137,9 @@ class LeadingRefresh(Refresh):
         if settings.refresh_every == "auto":
             self.drift = DriftWatch(DUE, settings.retriever, self.maker)
         self.child: ChildRefresher | None = None
-        if settings.refresh != "inline" and settings.refresh_device != "elsewhere":
-            self.child = ChildRefresher(self.folder, settings.refresh_device, settings.refresh == "lockstep")
-        elif settings.refresh != "inline":
+        if not self.builds and settings.refresh_device != "elsewhere":
+            self.child = ChildRefresher(self.folder, settings.refresh_device, self.reproducible)
+        elif not self.builds:
             say(f"pretrain: waiting for indexes from a refresher that you start: realmctl refresh {self.folder.path}")
 
     def checkpointed(self) -> set[int]:
@@ -155,7 +161,7 @@ class LeadingRefresh(Refresh):
         self._watch(in_use)
 
     def offer(self, step: int, in_use: int, retriever: Retriever) -> None:
-        if step > 0 and step not in self.taken and self._is_due(step, in_use, retriever):
+        if step > 0 and step not in self.taken and self.is_due(step, in_use, retriever):
             path = self.folder.snapshots.at(step)
             self.taken[step] = write_retriever(path, self.origin, retriever, self.maker.blocks, step).content
             still_searched = [at for at in self.taken if at > in_use] if self.search_with_snapshots else []
@@ -192,8 +198,8 @@ class LeadingRefresh(Refresh):
     def _newest(self) -> int:
         return max(self.taken, default=0)
 
-    def _is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        """Return whether this is a step at which a snapshot is taken."""
+    def is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
+        """Return whether a snapshot is taken after `step` steps. It is asked before each step, and while training waits."""
         return self.drift.is_due(step, retriever) if self.drift else step % self.settings.period == 0
 
     def _is_pending(self, in_use: int) -> bool:
@@ -217,6 +223,8 @@ class LeadingRefresh(Refresh):
 class InlineRefresh(LeadingRefresh):
     """The trainer builds each index itself, as soon as the snapshot is taken. This suits tests and small corpora."""
 
+    builds = True
+
     def take(self, step: int, in_use: int) -> tuple[int, Artifact] | None:
         found = super().take(step, in_use)
         if found is None and self._is_pending(in_use):
@@ -234,12 +242,12 @@ class BackgroundRefresh(LeadingRefresh):
     def too_old(self, step: int, in_use: int) -> bool:
         return step - in_use > self.settings.max_age
 
-    def _is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
+    def is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
         """A snapshot is also due when the refresher found the newest one damaged."""
         if self._is_pending(in_use) and not self.folder.snapshots.has(self._newest()):
             del self.taken[self._newest()]
             return True
-        return super()._is_due(step, in_use, retriever)
+        return super().is_due(step, in_use, retriever)
 
 
 class LockstepRefresh(LeadingRefresh):
@@ -281,8 +289,8 @@ class LockstepRefresh(LeadingRefresh):
         newest = self._newest()
         return (newest, self.taken[newest]) if newest > in_use else None
 
-    def _is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        return in_use >= self.due(step) and super()._is_due(step, in_use, retriever)
+    def is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
+        return in_use >= self.due(step) and super().is_due(step, in_use, retriever)
 
     def _is_pending(self, in_use: int) -> bool:
         return super()._is_pending(in_use) and not self.folder.indexes.has(self._newest())

@@ -20,8 +20,9 @@ from realmctl.pipeline import (
     setting,
     source,
 )
+from realmctl.spans.masking import MASKINGS
 from realmctl.training.monitoring.alarms import AlarmName
-from realmctl.training.names import READERS, RETRIEVER_LOSSES
+from realmctl.training.names import CANDIDATE_SOURCES, NEVER, READERS, RETRIEVER_LOSSES, refresh_names
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import BertSettings, ExcludeOwn
@@ -33,10 +34,11 @@ class RefreshSettings(TrainSettings):
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
     index: Artifact = reads("index", help="Index of the blocks, built with that retriever.")
-    refresh: Literal["background", "lockstep", "inline", "never"] = setting(
+    refresh: str = setting(
         "What refreshes the index. background: another process, as fast as it can. lockstep: another process, deterministic: each "
         "index is swapped in exactly one period after its snapshot. inline: this process. never: nothing.",
         default="background",
+        choices=refresh_names,
     )
     refresh_every: int | Literal["auto"] = setting(
         "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted, by 1 "
@@ -60,7 +62,7 @@ class RefreshSettings(TrainSettings):
 
     def without_refresh(self) -> Self:
         """Return the same settings with an index that stays as it is."""
-        return dataclasses.replace(self, refresh="never", max_index_age=0)
+        return dataclasses.replace(self, refresh=NEVER, max_index_age=0)
 
     @property
     def period(self) -> int:
@@ -148,9 +150,16 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         choices=RETRIEVER_LOSSES.names,
         advanced=True,
     )
-    masking: Literal["salient", "random-span", "random-uniform"] = setting(
+    masking: str = setting(
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
         default="salient",
+        choices=MASKINGS.names,
+    )
+    candidates_from: str = setting(
+        "Where candidates come from. index: the index in use (REALM).",
+        default="index",
+        choices=CANDIDATE_SOURCES.names,
+        advanced=True,
     )
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), advanced=True)
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)

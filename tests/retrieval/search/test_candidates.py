@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.index.exact import ExactIndex
-from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
+from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, in_index, titles_and_bodies
 from tests.fixtures.blocks import make_blocks
 
 
@@ -31,7 +31,14 @@ def test_against_brute_force(seed, blocks, names, count, null, exclude_own):
     vectors = rng.integers(-8, 9, (blocks, 3)).astype(np.float32)
     queries = rng.integers(-8, 9, (4, 3)).astype(np.float32)
     uid, own = rng.integers(0, names, blocks).astype(np.uint64), rng.integers(0, names, 4).astype(np.uint64)
-    found = candidates(ExactIndex(vectors), queries, [*own[:, None]] if exclude_own else None, uid, count, null=null)
+    found = candidates(
+        in_index(ExactIndex(vectors), queries),
+        len(queries),
+        [*own[:, None]] if exclude_own else None,
+        uid,
+        count,
+        null=null,
+    )
     assert found.tolist() == [
         brute_force(vectors, query, name if exclude_own else None, uid, count, null)
         for query, name in zip(queries, own, strict=True)
@@ -41,7 +48,11 @@ def test_against_brute_force(seed, blocks, names, count, null, exclude_own):
 def test_a_query_from_another_corpus_gets_all_its_real_candidates():
     vectors = np.eye(8, dtype=np.float32)
     found = candidates(
-        ExactIndex(vectors), vectors[:2], [*np.array([[99], [98]], np.uint64)], np.arange(8, dtype=np.uint64), 4
+        in_index(ExactIndex(vectors), vectors[:2]),
+        2,
+        [*np.array([[99], [98]], np.uint64)],
+        np.arange(8, dtype=np.uint64),
+        4,
     )
     assert found[:, 0].tolist() == [NULL, NULL] and found[:, 1].tolist() == [0, 1]
     assert np.all(found[:, 1:] >= 0)
@@ -50,7 +61,9 @@ def test_a_query_from_another_corpus_gets_all_its_real_candidates():
 def test_many_copies_of_one_block_take_one_place():
     vectors = np.concatenate([np.tile([[9.0, 0]], (50, 1)), [[1, 0], [0.5, 0]]]).astype(np.float32)
     uid = np.array([7] * 50 + [8, 9], np.uint64)
-    found = candidates(ExactIndex(vectors), np.array([[1, 0]], np.float32), [np.array([0], np.uint64)], uid, 5)
+    found = candidates(
+        in_index(ExactIndex(vectors), np.array([[1, 0]], np.float32)), 1, [np.array([0], np.uint64)], uid, 5
+    )
     assert found.tolist() == [[NULL, 0, 50, 51, ABSENT]]
 
 
@@ -61,7 +74,7 @@ def test_a_query_that_is_searched_again_does_not_find_its_own_block():
     uid = np.array([7] * 50 + list(range(100, 112)), np.uint64)
     queries = np.array([[0, 0, 1], [1, 0, 0.001], [0, 0, 1], [1, 0, 0.001]], np.float32)
     own = np.array([103, 100, 104, 101], np.uint64)
-    found = candidates(ExactIndex(vectors.astype(np.float32)), queries, [*own[:, None]], uid, 4)
+    found = candidates(in_index(ExactIndex(vectors.astype(np.float32)), queries), len(queries), [*own[:, None]], uid, 4)
     assert found.tolist() == [[NULL, 54, 55, 56], [NULL, 0, 51, 52], [NULL, 53, 55, 56], [NULL, 0, 50, 52]]
 
 
@@ -84,4 +97,4 @@ def test_queries_with_copies_among_their_best_hits(seed, blocks, names, count):
     uid = rng.integers(0, names, blocks).astype(np.uint64)
     best = [[uid[row] for row in np.argsort(-(vectors @ query))[:count]] for query in queries]
     expected = [any(best_of.count(one) > 1 for one in best_of) for best_of in best]
-    assert doubled(ExactIndex(vectors), queries, uid, count).tolist() == expected
+    assert doubled(in_index(ExactIndex(vectors), queries), len(queries), uid, count).tolist() == expected
