@@ -31,7 +31,7 @@ golden = {**golden, "answers": asked}
 told = [
     line
     for name, part in parts.items()
-    for line in differences({each: golden[name][each] for each in part}, part, here)
+    for line in differences({each: golden[name][each] for each in part}, part, here, name)
 ]
 print(json.dumps({"differences": told, "made": sorted(parts["mission"]), **commands()}))
 """
