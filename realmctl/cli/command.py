@@ -160,7 +160,7 @@ def _parameter(kind: type[Settings], item: Field[Any]) -> inspect.Parameter:
         choices = ("int", *typing.get_args(beside)) if beside else role.choices() if role.choices else ()
         info = typer.Option(
             *names,
-            help=escape_markup(_help(item.name, role)),
+            help=escape_markup(_help(item.name, role) + _of_the_paper(kind, item)),
             rich_help_panel=_panel(kind, item),
             parser=None if beside else parser,
             metavar=f"<{'|'.join(choices)}>" if choices else None,
@@ -233,6 +233,12 @@ def _preset(command: str) -> list[inspect.Parameter]:
     )
     annotation = Annotated[str | None, info]
     return [_keyword("preset", default=None, annotation=annotation)] if names else []
+
+
+def _of_the_paper(kind: type[Settings], item: Field[Any]) -> str:
+    """Say that a default is the paper's, if it is."""
+    marked = issubclass(kind, Stage) and presets.is_of_the_paper(kind.command(), item.name, item.default)
+    return " The default is the paper's." if marked else ""
 
 
 def _help(name: str, role: Role) -> str:

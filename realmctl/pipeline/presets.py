@@ -39,6 +39,28 @@ _ORQA: Settings = {
     "objective": "orqa",
     "official": get_args(FinetuneDeviation),
 }
+_PAPER: Mapping[
+    str, Settings
+] = {  # Guu et al. 2020, sections 3.4, 4.3 and appendix A; ICT: Lee et al. 2019, section 5.1
+    "chunk": {"max_wordpieces": 288},
+    "ict-init": {**_BERT, "steps": 100_000, "batch_size": 4096, "lr": 1e-4, "mask_rate": 0.9},
+    "pretrain": {
+        **_BERT,
+        "steps": 200_000,
+        "batch_size": 512,
+        "lr": 3e-5,
+        "candidates": 8,
+        "null_document": True,
+        "exclude_own": "block",
+        "marginal": "sequence",
+        "masking": "salient",
+        "refresh": "background",
+        "refresh_every": 500,
+    },
+    "finetune": {"objective": "paper", "reader_beam": 5},
+    "eval-em": {"reader_beam": 5},
+}
+"""What the papers say, and no more. `realm` and `orqa-*` are the official code."""
 _EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalDeviation)}
 _CONDENSER: Settings = {  # warmup None: a tenth of the steps
     "optimizer": "adamw",
@@ -51,6 +73,7 @@ _CONDENSER: Settings = {  # warmup None: a tenth of the steps
 }
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
+    "paper": _PAPER,
     "ict": {
         "chunk": _CHUNK,
         "ict-init": {
@@ -91,6 +114,12 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "orqa-wq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 205_020}, "eval-em": _EVAL},
     "hard-em": {"finetune": {"retrieval": "bm25", "objective": "hard-em", "hard_em_tau": 8000, "batch_size": 192}},
 }
+
+
+def is_of_the_paper(command: str, name: str, default: object) -> bool:
+    """Return whether the default of a stage's setting is a value that the paper gives."""
+    of_paper = _PAPER.get(command, {})
+    return default is not None and name in of_paper and of_paper[name] == default
 
 
 @cache

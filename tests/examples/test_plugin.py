@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import mailbox
 import math
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -21,20 +23,24 @@ import torch
 
 import realmctl
 from realmctl import registry
-from realmctl.artifacts import open_artifact
+from realmctl.artifacts import Writer, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.spans.query import Query
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training.refresh.kinds import refresh_of
 from stages.chunk import Chunk
 from stages.eval_em import EvalEm
-from tests.fixtures.chain import FINETUNING, Chain
+from tests.fixtures.chain import FINETUNING, FIRST, LAST, TOWNS, Chain, pretrain
 from tests.fixtures.index import brute_force
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "examples" / "plugin"
 FILES = sorted(path for path in PLUGIN.rglob("*") if path.suffix in (".py", ".toml"))
+PAGES = ("extending.md", "how-to/change-realm.md")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 BROKEN = {
@@ -222,7 +228,7 @@ def test_a_broken_plug_in_is_named_where_it_is_used_and_nowhere_else(chain, real
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_page_quotes_the_plug_in(path):
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    page = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
     language = {".py": "python", ".toml": "toml"}[path.suffix]
     if path.name != "__init__.py":
         quoted = f"`{path.relative_to(PLUGIN)}`\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n"
@@ -272,3 +278,101 @@ def test_pretraining_with_the_reader_and_the_loss(installed, chain, tmp_path):
     assert sorted(model.manifest.parts) == ["index", "retriever"]
     assert all(line["grad_norm"] > 0 for line in map(json.loads, model.file("metrics.jsonl").read_text().splitlines()))
     assert "'haste'" in run("pretrain", *parts, "--reader", "haste", code=2).stderr
+
+
+def commands_of(page: str) -> list[list[str]]:
+    """The commands of the first block of a page that begins with `realmctl`."""
+    lines = re.search(r"```\n(realmctl .*?)```", page, re.DOTALL)
+    assert lines
+    return [line.split()[1:] for line in lines[1].splitlines()]
+
+
+@pytest.fixture
+def changed_realm(plugged, here, realmctl, monkeypatch):
+    """A workspace in which the chain of the page ran, with few steps. Yields what was searched, hidden and cut."""
+    people = [f"{first} {last}" for first in FIRST for last in LAST]
+    with Path("wiki.jsonl").open("w", encoding="utf-8") as file:
+        for number, name in enumerate(people):
+            sentences = [f'{name} published "The {TOWNS[number % 7]} Letters {number}".', "The book started late."]
+            sentences += [
+                f"{name} was born in {TOWNS[part % 7]} and lived in it for {part} years." for part in range(40)
+            ]
+            file.write(json.dumps({"id": str(number), "title": name, "text": " ".join(sentences)}) + "\n")
+    few = ["--steps", "6", "--batch-size", "4"]
+    small = {
+        "chunk": ["--tokenizer", "train:400", "--workers", "1"],
+        "tag": ["--workers", "1", "--no-dates"],
+        "ict-init": [*few, "--projection", "8"],
+        "pretrain": [*few, "--candidates", "3", "--refresh-every", "1", "--lr", "1e-3"],
+    }
+    page = (ROOT / "docs" / "how-to" / "change-realm.md").read_text(encoding="utf-8")
+    for command, *given in commands_of(page):
+        code, _, err = realmctl(command, *given, *small.get(command, []))
+        assert code == 0, err
+    return open_artifact("artifacts/model")
+
+
+def test_the_chain_of_the_page_takes_every_part(changed_realm):
+    """Blocks overlap, quotations are tagged, snapshots are taken at 1, 2 and 4, and the loss is the plug-in's."""
+    settings = changed_realm.settings
+    assert (settings["masking"], settings["candidates_from"], settings["refresh"]) == (
+        "past-tense",
+        "bm25",
+        "ever-rarer",
+    )
+    blocks = [*Corpus(open_artifact("artifacts/blocks"))]
+    pairs = [(one, other) for one, other in itertools.pairwise(blocks) if one.document == other.document]
+    assert pairs and all(one.sentence_texts()[-1] in other.sentence_texts() for one, other in pairs)
+    assert all(len(block.wordpieces.body) for block in blocks) and len({block.uid for block in blocks}) == len(blocks)
+    [told] = {
+        label for record in TaggedQueries(open_artifact("artifacts/spans")).records for *_, label in record["spans"]
+    }
+    assert told == "QUOTED"
+    swaps = [json.loads(line) for line in changed_realm.file("journal.jsonl").read_text().splitlines()]
+    assert {swap["index_step"] for swap in swaps} <= {1, 2, 4}
+    assert changed_realm.metrics["steps"] == 6
+
+
+def test_a_snapshot_is_taken_ever_more_rarely(plugged, chain, tmp_path):
+    (tmp_path / "run").mkdir()
+    stage = pretrain(chain, refresh="ever-rarer", refresh_every=3, refresh_device="elsewhere", device="cpu")
+    rule = refresh_of(stage, Writer(tmp_path / "run", stage.origin()))
+    assert type(rule).__name__ == "EverRarer"
+    assert [step for step in range(1, 60) if rule.is_due(step, None)] == [3, 6, 12, 24, 48]
+
+
+def test_past_tense_hides_whole_words_in_ed(plugged, chain):
+    masking = importlib.import_module("realmctl_example.past_tense").PastTense
+    words = Tokenizer.load(chain.blocks.path)
+    hides = masking(words)
+    [sentence] = words.tokens(["Ada Lorn worked for Brightwell and the firm started."])
+    places = hides.places(sentence, (0, 1), 10, np.random.default_rng(0))
+    hidden = words.text_of(sentence[places])
+    assert "".join(hidden.split()) == "workedstarted"
+    [other] = words.tokens(["Ada Lorn was born in Velford."])
+    assert hides.places(other, (1, 99), 10, np.random.default_rng(0)).tolist() == [*range(1, len(other))]
+
+
+def test_bm25_brings_the_blocks_that_share_words(plugged, chain):
+    source = importlib.import_module("realmctl_example.from_bm25").FromBM25
+    corpus = Corpus(chain.blocks)
+    found = source(SimpleNamespace(blocks=chain.blocks), corpus, None)
+    tokens = [np.asarray(corpus.tokens(row), dtype=np.int64) for row in (3, 17)]
+    queries = [Query(each, each[:0], each[:0]) for each in tokens]
+    assert found.nearest(queries, np.zeros((2, 1), np.float32), 4)[:, 0].tolist() == [3, 17]
+
+
+def test_the_objective_of_a_stage_is_that_of_pretrain_with_a_reward(plugged, chain, tmp_path):
+    stage = importlib.import_module("realmctl_example.stages.pretrain_spread").PretrainSpread
+    realm = pretrain(chain, steps=2, dropout=0.0)
+    plain, spread = realm.make(tmp_path / "plain"), stage(**vars(realm)).make(tmp_path / "spread")
+    first = [json.loads(artifact.file("metrics.jsonl").read_text().splitlines()[0]) for artifact in (plain, spread)]
+    assert spread.kind == "model" and first[1]["entropy"] > 0
+    assert first[1]["loss"] < first[0]["loss"]
+
+
+@pytest.mark.parametrize("option", ["--masking", "--candidates-from", "--refresh", "--reader", "--retriever-loss"])
+def test_an_unknown_name_lists_the_known_ones(plugged, chain, realmctl, option):
+    parts = [f"--{name}={getattr(chain, name).path}" for name in ("blocks", "spans", "retriever", "index", "encoder")]
+    code, _, err = realmctl("pretrain", *parts, option, "nonsense")
+    assert code == 2 and "'nonsense' is not one of" in err

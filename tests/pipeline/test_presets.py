@@ -11,7 +11,7 @@ from realmctl.cli.available_stages import available_stages
 from realmctl.errors import ConfigError
 from realmctl.pipeline import hints, roles
 from realmctl.pipeline.pipeline_file import read
-from realmctl.pipeline.presets import names_for, presets, settings_of
+from realmctl.pipeline.presets import PRESETS, names_for, presets, settings_of
 from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.values import typed
 from realmctl.training.settings.base import TrainingStage, TrainSettings
@@ -20,10 +20,13 @@ from tests.fixtures.chain import finetune
 TABLE = {  # preset: batch, peak rate, warm-up, steps
     ("ict", "ict-init"): (4096, 1e-4, 10_000, 100_000),
     ("realm", "pretrain"): (512, 3e-5, 10_000, 200_000),
+    ("paper", "ict-init"): (4096, 1e-4, 10_000, 100_000),
+    ("paper", "pretrain"): (512, 3e-5, 10_000, 200_000),
     ("orqa-nq", "finetune"): (1, 1e-5, 10_000, 300_000),
     ("orqa-wq", "finetune"): (1, 1e-5, 10_000, 205_020),
 }
 LENGTHS_AND_SIZES = {
+    ("paper", "pretrain"): {"candidates": 8, "marginal": "sequence", "null_document": True, "refresh_every": 500},
     ("ict", "ict-init"): {"query_length": 64, "mask_rate": 0.9, "projection": 128},
     ("ict", "chunk"): {"max_wordpieces": 288, "long_sentences": "keep"},
     ("realm", "chunk"): {"max_wordpieces": 288, "long_sentences": "keep"},
@@ -87,7 +90,7 @@ def test_every_value_is_a_setting_of_its_stage():
             for name, value in settings.items():
                 assert roles(stages[command])[name].name == "setting", f"{preset}: {command}.{name}"
                 assert typed(hints(stages[command])[name], value, name) == value
-    assert names_for("finetune") == ["orqa-nq", "orqa-wq", "hard-em"] and names_for("mlm-init") == []
+    assert names_for("finetune") == ["paper", "orqa-nq", "orqa-wq", "hard-em"] and names_for("mlm-init") == []
 
 
 def listed(settings) -> dict:
@@ -156,9 +159,9 @@ def test_what_a_preset_says_in_vain_is_left_out_and_what_the_user_says_in_vain_i
 @pytest.mark.parametrize(
     ("command", "preset", "named"),
     [
-        ("pretrain", "ict", "realm"),
-        ("finetune", "realm", "orqa-nq, orqa-wq, hard-em"),
-        ("ict-init", "REALM", "ict"),
+        ("pretrain", "ict", "paper, realm"),
+        ("finetune", "realm", "paper, orqa-nq, orqa-wq, hard-em"),
+        ("ict-init", "REALM", "paper, ict"),
         ("condenser-init", "ict", "condenser, cocondenser"),
     ],
 )
@@ -181,3 +184,13 @@ def test_a_pipeline_takes_presets(tmp_path):
         file.write_text(f"stages:\n  retriever: {{stage: ict-init, preset: {preset}}}\n")
         with pytest.raises(ConfigError, match=rf"retriever.*'{preset}'.*ict-init"):
             read(file, available_stages(), {}, None)
+
+
+def test_help_marks_the_defaults_that_are_the_papers(realmctl):
+    told = " ".join(realmctl("pretrain", "--help-all")[1].replace("│", " ").split())
+    marked = {name for name, value in PRESETS["paper"]["pretrain"].items() if value is not None} - {"marginal"}
+    assert told.count("The default is the paper's.") == len(marked - {"optimizer"}) + 1
+    assert (
+        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token."
+        in told
+    )

@@ -112,8 +112,8 @@ class Refresh:
 class LeadingRefresh(Refresh):
     """What the kinds have in common in the first process. It alone takes snapshots, and decides when an index goes into use.
 
-    Its start places a new request in the shared folder. Another rule for when a snapshot is taken is a subclass of one of the kinds below, with
-    another `is_due`, by its entry point or room (`realmctl.refreshes`), and `pretrain --refresh NAME`.
+    Its start places a new request in the shared folder. Another rule for when a snapshot is taken is a subclass of `BackgroundRefresh` or `InlineRefresh`
+    with another `is_due`, by its entry point or room (`realmctl.refreshes`), and `pretrain --refresh NAME`.
 
     Attributes:
         taken: {step: content hash} of the snapshots of this run. An index counts only if it was made with one of them: a refresher
@@ -161,7 +161,7 @@ class LeadingRefresh(Refresh):
         self._watch(in_use)
 
     def offer(self, step: int, in_use: int, retriever: Retriever) -> None:
-        if step > 0 and step not in self.taken and self.is_due(step, in_use, retriever):
+        if step > 0 and step not in self.taken and self._takes(step, in_use, retriever):
             path = self.folder.snapshots.at(step)
             self.taken[step] = write_retriever(path, self.origin, retriever, self.maker.blocks, step).content
             still_searched = [at for at in self.taken if at > in_use] if self.search_with_snapshots else []
@@ -198,9 +198,13 @@ class LeadingRefresh(Refresh):
     def _newest(self) -> int:
         return max(self.taken, default=0)
 
-    def is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        """Return whether a snapshot is taken after `step` steps. It is asked before each step, and while training waits."""
+    def is_due(self, step: int, retriever: Retriever) -> bool:
+        """Return whether a snapshot is taken after `step` steps, from 1. It may be asked again for the same step until one is taken."""
         return self.drift.is_due(step, retriever) if self.drift else step % self.settings.period == 0
+
+    def _takes(self, step: int, in_use: int, retriever: Retriever) -> bool:
+        """Return whether a snapshot is taken now: it is due, and this kind can use it."""
+        return self.is_due(step, retriever)
 
     def _is_pending(self, in_use: int) -> bool:
         """Return whether the newest snapshot waits for its index."""
@@ -240,14 +244,14 @@ class BackgroundRefresh(LeadingRefresh):
     reproducible = False
 
     def too_old(self, step: int, in_use: int) -> bool:
-        return step - in_use > self.settings.max_age
+        return self._is_pending(in_use) and step - in_use > self.settings.max_age
 
-    def is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        """A snapshot is also due when the refresher found the newest one damaged."""
+    def _takes(self, step: int, in_use: int, retriever: Retriever) -> bool:
+        """A snapshot is also taken when the refresher found the newest one damaged."""
         if self._is_pending(in_use) and not self.folder.snapshots.has(self._newest()):
             del self.taken[self._newest()]
             return True
-        return super().is_due(step, in_use, retriever)
+        return super()._takes(step, in_use, retriever)
 
 
 class LockstepRefresh(LeadingRefresh):
@@ -289,8 +293,8 @@ class LockstepRefresh(LeadingRefresh):
         newest = self._newest()
         return (newest, self.taken[newest]) if newest > in_use else None
 
-    def is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        return in_use >= self.due(step) and super().is_due(step, in_use, retriever)
+    def _takes(self, step: int, in_use: int, retriever: Retriever) -> bool:
+        return in_use >= self.due(step) and super()._takes(step, in_use, retriever)
 
     def _is_pending(self, in_use: int) -> bool:
         return super()._is_pending(in_use) and not self.folder.indexes.has(self._newest())
