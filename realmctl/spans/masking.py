@@ -12,18 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import TokenIds
-from realmctl.registry import Registry
+from realmctl.spans.settings import MASKINGS
 from realmctl.tokens.tokenizer import Tokenizer
 
-MASKINGS = Registry(
-    "masking",
-    group="realmctl.maskings",
-    core={
-        "salient": "realmctl.spans.masking:Salient",
-        "random-span": "realmctl.spans.masking:RandomSpan",
-        "random-uniform": "realmctl.spans.masking:RandomUniform",
-    },
-)
 UNIFORM_RATE = 0.15
 """Share of the wordpieces that `random-uniform` hides: BERT's rate (Devlin et al. 2019, section 3.1). A change raises the
 version of `pretrain`."""

@@ -20,6 +20,15 @@ TAGGERS = Registry(
     },
 )
 """The taggers without a model by name."""
+MASKINGS = Registry(
+    "masking",
+    group="realmctl.maskings",
+    core={
+        "salient": "realmctl.spans.masking:Salient",
+        "random-span": "realmctl.spans.masking:RandomSpan",
+        "random-uniform": "realmctl.spans.masking:RandomUniform",
+    },
+)
 WITH_MODEL = ("spacy", "hf")
 NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
 """OntoNotes labels (spaCy's English pipelines) that are neither names nor dates. They are kept only if `labels` names them."""

@@ -20,7 +20,7 @@ from realmctl.pipeline import (
     setting,
     source,
 )
-from realmctl.spans.masking import MASKINGS
+from realmctl.spans.settings import MASKINGS
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.names import CANDIDATE_SOURCES, NEVER, READERS, RETRIEVER_LOSSES, refresh_names
 from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings

@@ -106,6 +106,8 @@ def test_a_damaged_index_is_set_aside_and_built_again(started, live, retriever, 
 @pytest.mark.parametrize(("kind", "ages"), [("inline", []), ("background", [4, 5, 6, 7])])
 def test_only_an_index_that_another_process_builds_becomes_too_old(started, kind, ages):
     trainer = started(kind, max_index_age=3)
+    assert not any(trainer.too_old(10 + age, 10) for age in range(8))  # nothing is in the making
+    trainer.taken[12] = "the snapshot of step 12"
     assert [age for age in range(8) if trainer.too_old(10 + age, 10)] == ages
 
 
