@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.training.settings.base import TrainingStage
-from realmctl.training.settings.cloze import CLOZE_HEADLINE
 from realmctl.training.settings.encoder import CondenserSettings
 
 
@@ -22,7 +21,7 @@ class CondenserInit(CondenserSettings, TrainingStage):
 
     makes = "encoder"
     version = 4  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: reworded titles must gain too. 4: another pair of the document is no negative
-    headline = ("loss", "accuracy", *CLOZE_HEADLINE, "seconds_per_step")
+    headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:
         if self.contrastive and self.batch_size < 2:
@@ -31,8 +30,6 @@ class CondenserInit(CondenserSettings, TrainingStage):
             raise ConfigError(
                 "--retriever needs --contrastive: without a contrast nothing trains what a retriever computes."
             )
-        if self.cloze_recall and not self.contrastive:
-            raise ConfigError("--cloze-recall needs --contrastive: without a contrast no retriever is trained.")
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from realmctl.errors import ConfigError
 
 CONTRAST = ("ict-init", "spider-init", "dpr-finetune")
-MEASURED = (*CONTRAST, "condenser-init", "retromae-init", "pretrain")
+MEASURED = ("ict-init", "pretrain")
+UNMEASURED = ("spider-init", "dpr-finetune", "condenser-init", "retromae-init")
 OUT = "Leave it out."
 
 _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
@@ -22,6 +23,22 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         ("--hard-negatives",),
         f"hard negatives by BM25 showed no gain without labels (docs/results/adapt.md); dpr-finetune has them. {OUT}",
     ),
+    (
+        UNMEASURED,
+        ("--minutes", "--cloze-recall", "--cloze-every", "--cloze-titles", "--keep", "--cloze-wordpieces"),
+        "say by --steps how long training goes on, and measure what it gained with eval-cloze --baseline.",
+    ),
+    (MEASURED, ("--cloze-wordpieces",), "eval-cloze --query-wordpieces measures by short queries."),
+    (("dpr-finetune",), ("--blocks",), f"nothing is measured on blocks while it trains. {OUT}"),
+    (
+        ("build-datastore",),
+        (
+            *("--m", "--ef-construction", "--ef", "--factory", "--option", "--shards", "--build-threads"),
+            *("--recall-k", "--recall-sample", "--min-recall"),
+        ),
+        f"an index of --type hnsw has the defaults of build-index. {OUT}",
+    ),
+    (("pretrain",), ("--likelihood",), f"it is the mean over the hidden tokens, as in Atlas. {OUT}"),
     (("mlm-init",), ("--stop-at-accuracy",), "say by --steps how long training goes on."),
     (
         MEASURED,

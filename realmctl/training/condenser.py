@@ -29,16 +29,14 @@ from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import seed_everything, to_device
 from realmctl.models.retriever import Retriever
-from realmctl.models.towers.layout import InputLayout
-from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.spans.query import Query
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
-from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, contrasted, prepared
+from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.encoder import CondenserSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
@@ -150,25 +148,13 @@ def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float
     retriever = retriever_of_one_encoder(settings.retriever, settings.blocks) if settings.retriever else None
     model, examples = _start(settings, retriever), _examples(settings, retriever)
     objective = CondenserObjective(model, examples, settings, retriever)
-    measured = retriever or _by_cls(model, settings)
     others = max(1, 2 * objective.order.batch_size - 1) if settings.contrastive else 1
     chance = 2 * math.log(model.mlm.config.vocab_size) + math.log(others)
-    metrics = train_on_cloze(objective, measured, settings, settings.blocks, out, "condenser-init", chance=chance)
+    metrics = train(objective, settings, out, "condenser-init", chance=chance)
     described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
     save_start(out, settings.blocks, model.cpu().mlm, described, retriever)
     model.save_head(out.path)
     return {"examples": len(examples), **metrics}
-
-
-def _by_cls(model: Condenser, settings: CondenserSettings) -> Retriever:
-    """The model as a retriever that compares raw [CLS] states, as the contrast does. The two have one BERT."""
-    bert = model.mlm.base_model
-    pooler = getattr(bert, "pooler", None)
-    tower, layout = SentenceTower(bert, "cls", ()), InputLayout("joined")
-    bert.pooler = pooler  # it stays with the encoder
-    return Retriever(
-        tower, tower, query_length=settings.length, block_length=settings.length, pooling="cls", layout=layout
-    )
 
 
 def _start(settings: CondenserSettings, retriever: Retriever | None) -> Condenser:

@@ -82,7 +82,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), train_reader=True).make(folder / "read")
     stores = [
-        BuildDatastore(encoder=chain.encoder, spans=chain.spans, type=type, min_recall=0.1).make(folder / type)
+        BuildDatastore(encoder=chain.encoder, spans=chain.spans, type=type).make(folder / type)
         for type in ("exact", "hnsw")
     ]
     knn = EvalKnnLm(encoder=chain.encoder, datastore=stores[0], spans=chain.spans).make(folder / "knn")

@@ -99,5 +99,6 @@ def test_an_empty_workspace_on_the_command_line(realmctl):
     ):
         code, out, err = realmctl(*arguments)
         assert (code, out) == (2, "") and told in " ".join(err.split()), arguments
-    code, _, err = realmctl("finetune", "--questions", "no-such-file", "--retriever", "no-such-retriever")
-    assert code != 2 and "no-such-retriever" in err and "finished version" not in err
+    Path("questions.jsonl").touch()
+    code, _, err = realmctl("finetune", "--questions", "questions.jsonl", "--retriever", "no-such-retriever")
+    assert code == 3 and "no-such-retriever" in err and "finished version" not in err

@@ -23,13 +23,13 @@ class Distillation(RetrieverLoss):
     def __init__(self, settings: PretrainSettings) -> None:
         super().__init__(settings)
         assert isinstance(settings, DistillationOptions)  # its options name the loss
-        self.mean, self.temperature = settings.likelihood == "mean", settings.reader_temperature
+        self.temperature = settings.reader_temperature
 
     def __call__(
         self, score_BN: Tensor, log_prob_BNM: Tensor, hidden_BM: Tensor, present_BN: Tensor, normaliser: float
     ) -> Tensor:
         others = (hidden_BM, present_BN, normaliser)
-        scaled_BNM = scaled(log_prob_BNM, hidden_BM, self.mean, self.temperature)
+        scaled_BNM = scaled(log_prob_BNM, hidden_BM, self.temperature)
         loss = distillation(score_BN, scaled_BNM, *others, from_prior=self.from_prior)
         if not self.settings.freezes_reader:
             loss = loss + sequence_marginal(score_BN.detach(), log_prob_BNM, *others)[0]
@@ -42,12 +42,12 @@ class Replug(Distillation):
     from_prior = True
 
 
-def scaled(mlm_log_prob_BNM: Tensor, mask_BM: Tensor, mean: bool, temperature: float) -> Tensor:
-    """Return log-likelihoods divided by a temperature, and with `mean` by the number of masked pieces of their query.
+def scaled(mlm_log_prob_BNM: Tensor, mask_BM: Tensor, temperature: float) -> Tensor:
+    """Return log-likelihoods divided by a temperature and by the number of masked pieces of their query, as Atlas does.
 
-    With `mean` their sum over the pieces is the mean log-likelihood: minus the logarithm of the perplexity.
+    So their sum over the pieces is the mean log-likelihood: minus the logarithm of the perplexity.
     """
-    count_B11 = mask_BM.sum(1).clamp(min=1)[:, None, None] if mean else 1
+    count_B11 = mask_BM.sum(1).clamp(min=1)[:, None, None]
     return mlm_log_prob_BNM.float() / (temperature * count_B11)
 
 

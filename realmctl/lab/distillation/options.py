@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from realmctl.errors import ConfigError
 from realmctl.pipeline import setting
 from realmctl.training.settings.pretrain import PretrainSettings
@@ -15,15 +13,8 @@ DISTILLS = "|".join(f"retriever_loss={name}" for name in LOSSES)
 class DistillationOptions(PretrainSettings):
     """REALM pre-training whose retriever learns the reader's choice."""
 
-    likelihood: Literal["sum", "mean"] = setting(
-        "log-likelihood of what is hidden: the sum or the mean over its tokens. Atlas has the mean.",
-        default="mean",
-        used_with=DISTILLS,
-        left_out_at="mean",
-        advanced=True,
-    )
     reader_temperature: float = setting(
-        "what the reader's log-likelihoods are divided by. REPLUG has 0.1, Atlas 0.01.",
+        "what the reader's mean log-likelihoods are divided by. REPLUG has 0.1, Atlas 0.01.",
         default=0.1,
         above=0,
         at_most=1e6,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realmctl.artifacts import Writer, require_same_vocabulary
+from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.lab.dpr.settings import DprSettings
 from realmctl.training.settings.base import TrainingStage
-from realmctl.training.settings.cloze import CLOZE_HEADLINE
 
 
 class DprFinetune(DprSettings, TrainingStage):
@@ -21,15 +20,11 @@ class DprFinetune(DprSettings, TrainingStage):
 
     makes = "retriever"
     version = 3  # 2: reworded titles must gain too. 3: another place of the block to find is no negative
-    headline = ("loss", "accuracy", *CLOZE_HEADLINE, "seconds_per_step")
+    headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:
         if self.retriever is None:
             raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
-        if self.cloze_recall and self.blocks is None:
-            raise ConfigError("--cloze-recall needs --blocks, whose sentences it cuts out.")
-        if self.blocks is not None:
-            require_same_vocabulary(self.blocks, self.retriever)
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.lab.dpr.objective import train_dpr

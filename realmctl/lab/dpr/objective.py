@@ -26,8 +26,8 @@ from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.in_batch import Example, InBatchContrast
+from realmctl.training.loop import train
 from realmctl.training.starts.retriever import whole_retriever
 
 MOST_NEGATIVES = 32
@@ -136,9 +136,7 @@ def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     for reason, count in dropped.items():
         warn(f"{settings.passages}: {count} questions left out: {reason}")
     objective = LabelledObjective(retriever, Collator.of(words), questions, settings)
-    metrics = train_on_cloze(
-        objective, retriever, settings, settings.blocks, out, "dpr-finetune", chance=objective.chance
-    )
+    metrics = train(objective, settings, out, "dpr-finetune", chance=objective.chance)
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.retriever))
     return {**metrics, "questions": len(questions)}

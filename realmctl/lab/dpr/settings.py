@@ -19,9 +19,6 @@ class DprSettings(ContrastSettings):
     )
     qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
-    blocks: Artifact | None = reads(
-        "blocks", help="Blocks that --cloze-recall measures on.", explicit_only=True, default=None
-    )
     hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
     steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
     batch_size: int = setting(

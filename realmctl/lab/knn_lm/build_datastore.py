@@ -21,7 +21,7 @@ class BuildDatastore(DatastoreSettings, Stage):
     version = 2  # 2: sentences.npy
 
     def check(self) -> None:
-        self.check_index()
+        self.index.check_index()
         require_same_vocabulary(self.encoder, self.spans)
 
     def run(self, out: Writer) -> Mapping[str, object]:

@@ -105,8 +105,8 @@ def build_datastore(settings: DatastoreSettings, out: Writer) -> dict[str, Any]:
     """
     states = SpanStates(settings)
     write_datastore(states, out.path, settings.batch_size)
-    built = build(out.path, settings, device=str(states.device))
-    return {**built, "neighbour_recall": require_neighbours(out.path, settings, str(states.device))}
+    built = build(out.path, settings.index, device=str(states.device))
+    return {**built, "neighbour_recall": require_neighbours(out.path, settings.index, str(states.device))}
 
 
 def write_datastore(states: SpanStates, folder: Path, batch_size: int) -> int:
@@ -160,7 +160,7 @@ def require_neighbours(folder: Path, options: IndexSettings, device: str) -> flo
         (folder / DESCRIPTION_FILE).unlink()
         raise QualityError(
             f"The {options.type} index finds only {recall:.1%} of the {k} nearest states, below the floor of "
-            f"{options.min_recall:.0%}, so no datastore was made. Use --type exact, or raise --ef, --m and --ef-construction."
+            f"{options.min_recall:.0%}, so no datastore was made. Use --type exact."
         )
     return recall
 

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from realmctl.artifacts import Artifact
-from realmctl.index.names import INDEX_TYPES
-from realmctl.index.settings import IndexSettings, check_depths
+from realmctl.index.settings import IndexSettings
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting
+from realmctl.pipeline.values import LARGEST_INT
+
+NEIGHBOURS = 1024
 
 
-class DatastoreSettings(IndexSettings):
+class DatastoreSettings(Settings):
     """A kNN-LM's datastore."""
 
     encoder: Artifact = reads("encoder", "reader", help="Encoder with its head, or a pre-trained model for its reader.")
     spans: Artifact = reads("spans", help="Tagged sentences to store.")
-    type: str = setting(
-        "Type of index. exact: scores every state. int8: scores an 8-bit copy of every state, then the best themselves. hnsw: "
-        "approximate graph search. faiss: what --factory describes. Other names come from plug-ins.",
-        default="exact",
-        choices=INDEX_TYPES.names,
+    type: Literal["exact", "hnsw"] = setting(
+        "Type of index. exact: scores every state. hnsw: approximate graph search.", default="exact"
     )
-    recall_k: tuple[int, ...] = setting(
-        "Numbers of neighbours that the recall counts; the lowest recall counts. Default: as many as eval-knn-lm searches. "
-        "Repeatable.",
-        default=(1024,),
-        at_least=1,
-        check=check_depths,
+    seed: int = setting(
+        "Seed of the graph's levels and of the sampled queries.",
+        default=0,
+        at_least=0,
+        at_most=LARGEST_INT,
+        advanced=True,
     )
     batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
+
+    @property
+    def index(self) -> IndexSettings:
+        """How the index is built. Its recall counts as many neighbours as eval-knn-lm searches."""
+        return IndexSettings(type=self.type, seed=self.seed, recall_k=(NEIGHBOURS,))
 
 
 class KnnSettings(Settings):
@@ -37,7 +43,7 @@ class KnnSettings(Settings):
     encoder: Artifact = reads("encoder", "reader", help="Encoder that the datastore was built with.")
     datastore: Artifact = reads("datastore", help="Datastore of build-datastore.")
     spans: Artifact = reads("spans", help="Tagged sentences to measure on.")
-    neighbours: int = setting("Number k of neighbours.", default=1024, at_least=1, at_most=65_536)
+    neighbours: int = setting("Number k of neighbours.", default=NEIGHBOURS, at_least=1, at_most=65_536)
     share: float = setting(
         "Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25, at_least=0, at_most=1
     )

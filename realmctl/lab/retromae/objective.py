@@ -31,7 +31,7 @@ from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.data.order import DataOrder
-from realmctl.training.evaluation.on_cloze import train_on_cloze
+from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
@@ -160,6 +160,6 @@ def train_retromae(settings: RetroMaeSettings, out: Writer) -> dict[str, float]:
     prefix = retriever.layout.block_prefix.ids if retriever else ()
     examples = MaskedPassages(corpus, Collator.of(words), masking, length=settings.length, prefix=prefix)
     objective = RetroMaeObjective(model, examples, settings)
-    metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "retromae-init")
+    metrics = train(objective, settings, out, "retromae-init")
     save_start(out, settings.blocks, model.cpu().mlm, EncoderDescription(pooling="cls"), retriever)
     return metrics

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
-from realmctl.errors import ConfigError
 from realmctl.lab.retromae.settings import RetroMaeSettings
 from realmctl.training.settings.base import TrainingStage
-from realmctl.training.settings.cloze import CLOZE_HEADLINE
 
 
 class RetromaeInit(RetroMaeSettings, TrainingStage):
@@ -22,11 +20,9 @@ class RetromaeInit(RetroMaeSettings, TrainingStage):
     version = (
         3  # 2: a word longer than the budget is not masked, and neither is [UNK]. 3: reworded titles must gain too
     )
-    headline = ("loss", "decoder_loss", "encoder_loss", *CLOZE_HEADLINE, "seconds_per_step")
+    headline = ("loss", "decoder_loss", "encoder_loss", "seconds_per_step")
 
     def check(self) -> None:
-        if self.cloze_recall and self.retriever is None:
-            raise ConfigError("--cloze-recall needs --retriever: without one no retriever is trained.")
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:

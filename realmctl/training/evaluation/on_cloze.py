@@ -31,6 +31,7 @@ from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassag
 from realmctl.training.loop import train
 from realmctl.training.monitoring.alarms import AlarmRule, Alarms
 from realmctl.training.objective import Objective, Observer, Part, merged
+from realmctl.training.settings.base import TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
 
 AMONG = 1000
@@ -85,7 +86,7 @@ class ClozeQueries:
     def drawn(cls, settings: ClozeSettings, blocks: Artifact) -> ClozeQueries:
         """Draw what the settings ask for. Raises InputError for blocks with too few sentences."""
         corpus, wanted = Corpus(blocks), settings.cloze_titles
-        passages = ClozePassages.drawn(corpus, settings.cloze_recall, AMONG, settings.seed, settings.cloze_wordpieces)
+        passages = ClozePassages.drawn(corpus, settings.cloze_recall, AMONG, settings.seed)
         titles = ClozePassages.titled(corpus, wanted, AMONG, settings.seed) if wanted else None
         return cls(passages, titles, Collator.of(Tokenizer.load(blocks.path)), settings.precision)
 
@@ -221,9 +222,9 @@ class OnCloze(KeepsBest):
 
 def train_on_cloze(
     objective: Objective[Part],
-    retriever: Retriever | None,
-    settings: ClozeSettings,
-    blocks: Artifact | None,
+    retriever: Retriever,
+    settings: TrainSettings,
+    blocks: Artifact,
     out: Writer,
     what: str,
     observers: Sequence[Observer] = (),
@@ -234,9 +235,9 @@ def train_on_cloze(
 
     Args:
         objective: What to train. Its modules hold the retriever.
-        retriever: What is measured, with the vocabulary of the blocks; not needed without cloze recall.
-        settings: Those of the training.
-        blocks: Blocks that sentences are cut out of; not needed without cloze recall.
+        retriever: What is measured, with the vocabulary of the blocks.
+        settings: Those of the training. Only `ClozeSettings` ask for minutes and for cloze recall.
+        blocks: Blocks that sentences are cut out of.
         out: The artifact being written.
         what: Name of the stage.
         observers, chance: Those of `train`.
@@ -245,8 +246,10 @@ def train_on_cloze(
         InputError: The blocks have too few sentences.
         QualityError: The run diverged, or an alarm is on at which it stops.
     """
+    if not isinstance(settings, ClozeSettings):
+        return train(objective, settings, out, what, observers, chance=chance)
     with data_parallel.process_group(pick_device(settings.device)):
-        if not settings.cloze_recall or retriever is None or blocks is None:
+        if not settings.cloze_recall:
             settings = within_minutes(settings, out, what, lambda: objective)
             return train(objective, settings, out, what, observers, chance=chance)
         asked = ClozeQueries.drawn(settings, blocks)

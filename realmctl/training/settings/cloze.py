@@ -47,9 +47,6 @@ class ClozeSettings(TrainSettings):
         at_least=0,
         check=check_sample,
     )
-    cloze_wordpieces: int = setting(
-        help_texts.QUERY_WORDPIECES, default=0, at_least=0, left_out_at=0, used_with="cloze_recall", advanced=True
-    )
     cloze_every: int | None = setting(
         "steps between two measurements of cloze recall. Default: a fifth of the steps, rounded up.",
         default=None,

@@ -8,7 +8,6 @@ from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.names import RANDOM, head_names
 from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
-from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import GroupBy, WarmStartSettings, other_start
 
 
@@ -66,7 +65,7 @@ class MlmSettings(TrainSettings):
     )
 
 
-class WarmEncoderSettings(ClozeSettings, WarmStartSettings):
+class WarmEncoderSettings(WarmStartSettings):
     """A warm start whose training predicts masked wordpieces of windows of blocks."""
 
     warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0, advanced=True)

@@ -9,13 +9,14 @@ from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.pipeline import help_texts, runtime, setting
+from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.names import RANDOM, projection_names
-from realmctl.training.settings.base import LARGEST_BATCH
-from realmctl.training.settings.cloze import ClozeSettings
+from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings
+from realmctl.training.settings.cloze import ClozeSettings, check_cloze_alarms
 from realmctl.training.settings.start import WarmStartSettings
 
 
-class ContrastSettings(ClozeSettings):
+class ContrastSettings(TrainSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
     distill_start: float = setting(help_texts.DISTILL_START, default=0.0, at_least=0, at_most=1e3, advanced=True)
@@ -127,7 +128,7 @@ class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
             )
 
 
-class IctSettings(RetrieverTrainingSettings):
+class IctSettings(RetrieverTrainingSettings, ClozeSettings):
     """The inverse cloze task."""
 
     batch_size: int = setting(
@@ -150,3 +151,4 @@ class IctSettings(RetrieverTrainingSettings):
         advanced=True,
     )
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), advanced=True)
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms, advanced=True)

@@ -37,7 +37,7 @@ def test_distillation_is_the_written_out_divergence_and_its_gradient_p_minus_q(
 ) -> None:
     score, log_prob, mask, present = example(shape)
     score.requires_grad_()
-    likelihood = scaled(log_prob, mask, mean=True, temperature=0.5)
+    likelihood = scaled(log_prob, mask, temperature=0.5)
     loss = distillation(score, likelihood, mask, present)
     loss.backward()
     total, asked, expected = 0.0, int(mask.any(1).sum()), torch.zeros_like(score)

@@ -209,9 +209,7 @@ def test_a_graph_that_misses_neighbours_is_not_kept(tmp_path, monkeypatch):
 
 
 def test_hnsw_finds_the_same_neighbours(chain, datastore, tmp_path):
-    graph = BuildDatastore(encoder=chain.encoder, spans=chain.spans, type="hnsw", ef=400, **FAST).make(
-        tmp_path / "hnsw"
-    )
+    graph = BuildDatastore(encoder=chain.encoder, spans=chain.spans, type="hnsw", **FAST).make(tmp_path / "hnsw")
     exact, near = (measured(chain, store, tmp_path, neighbours=4) for store in (datastore, graph))
     assert near["log_prob"] == pytest.approx(exact["log_prob"], abs=0.02)
 

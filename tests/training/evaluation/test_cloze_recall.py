@@ -22,7 +22,6 @@ from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recal
 from realmctl.training.evaluation.on_cloze import AMONG
 from realmctl.training.ict import InverseClozeObjective
 from realmctl.training.settings.retriever import IctSettings
-from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
@@ -219,14 +218,6 @@ def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weigh
     assert made.metrics["cloze_gain"] == lines[-1]["cloze_gain"] == gain(last, first).mean
 
 
-def test_a_training_is_measured_with_queries_as_short_as_asked(chain: Chain, tmp_path):
-    made = ict(chain, cloze_wordpieces=3).make(tmp_path / "made")
-    collator, start = Collator.of(Tokenizer.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
-    short, whole = (ClozePassages.drawn(Corpus(chain.blocks), 12, AMONG, seed=0, longest=each) for each in (3, 0))
-    by_short, by_whole = (recall(each.ranks(start, collator, "fp32"))["cloze_rr"] for each in (short, whole))
-    assert metrics_of(made)[0]["cloze_rr"] == by_short != by_whole
-
-
 def weights_after(chain: Chain, folder, steps: int) -> bytes:
     """The weights after some steps."""
     made = ict(chain, keep="best").make(folder)
@@ -327,31 +318,21 @@ def test_a_shown_loss_raises_the_alarm_and_may_stop_the_run(chain: Chain, tmp_pa
         ict(chain, stop_on=("cloze_lost",)).make(tmp_path / "stopped")
 
 
-def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
+def test_pretraining_logs_it_too(chain: Chain, tmp_path):
     cloze = {name: value for name, value in WATCHED.items() if name.startswith("cloze")}
-    small = {**ICT, "steps": 2, "batch_size": 2}
-    made = [
-        pretrain(chain, **{**cloze, "steps": 3}).make(tmp_path / "model"),
-        CondenserInit(blocks=chain.blocks, bert="scratch:L2-H16", contrastive=True, length=24, **small, **cloze).make(
-            tmp_path / "encoder"
-        ),
-    ]
-    for each in made:
-        assert sum("cloze_recall@5" in line for line in metrics_of(each)) >= 2 and "cloze_gain" in each.metrics
+    made = pretrain(chain, **{**cloze, "steps": 3}).make(tmp_path / "model")
+    assert sum("cloze_recall@5" in line for line in metrics_of(made)) >= 2 and "cloze_gain" in made.metrics
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"keep": "gain"}, {"cloze_titles": 9}, {"cloze_wordpieces": 9}),
-        {"cloze_every": 9},
+        *({"keep": "gain"}, {"cloze_titles": 9}, {"cloze_every": 9}),
     ],
 )
 def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
     with pytest.raises(ConfigError, match="--cloze-recall"):
         IctInit(blocks=chain.blocks, retriever=chain.retriever, **settings)
-    with pytest.raises(ConfigError, match="--contrastive"):
-        CondenserInit(blocks=chain.blocks, bert="scratch:tiny", cloze_recall=5).check()
 
 
 def test_of_one_sentence_or_title_there_is_no_interval(chain: Chain):
