@@ -81,10 +81,11 @@ PROMISES = [
         ["tests/faults/kills/test_writers.py"],
     ),
     (
-        "Of two or three writers on one workspace (edit, revise, embed, build-index, gc) none loses what another was told is done, in any order "
+        "Of two or three writers on one workspace (edit, revise, chunk, index-docs, embed, build-index, gc) none loses what another was told is done, in any order "
         "of their parts. An edit that fails or is killed does not block others.",
         [
             "tests/faults/test_two_writers.py",
+            "tests/stages/test_kept_edits.py",
             "tests/extras/serve/test_versions.py",
             "tests/extras/serve/test_service.py",
         ],

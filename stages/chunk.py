@@ -9,11 +9,14 @@ from typing import Self
 
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.artifacts.hashing import digest_source
-from realmctl.artifacts.series import newest_revision
+from realmctl.artifacts.series import is_whole, readable_versions
+from realmctl.artifacts.temporary import temporary_folder
+from realmctl.corpus.kept_edits import KeptEdits, apply_again
 from realmctl.corpus.sentences import punkt_folder
-from realmctl.corpus.settings import ChunkSettings
+from realmctl.corpus.settings import ChunkSettings, language_of
 from realmctl.errors import ConfigError
 from realmctl.execution.shards import LOCAL, executor_names
+from realmctl.log import untold
 from realmctl.pipeline import Stage, help_texts, runtime, source
 from realmctl.pipeline.fields import MOST_WORKERS
 from realmctl.pipeline.trial import NotTried, Trial
@@ -74,9 +77,12 @@ class Chunk(ChunkSettings, Stage):
         return dataclasses.replace(origin, settings=settings, inputs=inputs)
 
     def find(self, out: Path, origin: Origin) -> Artifact | None:
-        """Return the version of this recipe. While the newest is that version with edits, it is the newest, so that the edits stay."""
-        made = super().find(out, origin)
-        return newest_revision(made) if made else None
+        """Return the version of this recipe, without edits or with those of the newest version, which must stay."""
+        newest = _edited_newest(out)
+        if newest is None:
+            return super().find(out, origin)
+        kept = KeptEdits.of(newest)
+        return newest if kept and kept.source == origin.recipe and is_whole(newest) else None
 
     def estimate(self) -> dict[str, float]:
         """Estimate the disk space: text is compressed to a third, and a wordpiece takes two bytes for about five characters."""
@@ -105,4 +111,29 @@ class Chunk(ChunkSettings, Stage):
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.chunking import chunk_corpus
 
-        return chunk_corpus(self.corpus, self.tokenizer, self, out, self.workers, self.executor)
+        edited = _edited_newest(out.path.parent)
+        if edited is None:
+            return chunk_corpus(self.corpus, self.tokenizer, self, out, self.workers, self.executor)
+        return self._run_with_edits(edited, out)
+
+    def _run_with_edits(self, edited: Artifact, out: Writer) -> Mapping[str, object]:
+        """Cut the corpus in a folder beside, and apply the edits of the newest version to its blocks."""
+        from realmctl.corpus.revising import revise_blocks
+
+        with temporary_folder(out.path.parent) as folder:
+            with untold():
+                fresh = self.make_in(folder / "made")
+            if not apply_again(fresh, edited, folder / "edits.jsonl"):
+                for name in fresh.manifest.files:
+                    out.link(name, fresh.file(name))
+                return fresh.metrics
+            settings = ChunkSettings.of({**fresh.settings, "language": language_of(fresh)})
+            out.origin = dataclasses.replace(out.origin, inputs={**out.origin.inputs, "former": edited.content})
+            found = revise_blocks(fresh, settings, (), folder / "edits.jsonl", out, self.workers)
+        return {**fresh.metrics, **found}
+
+
+def _edited_newest(series: Path) -> Artifact | None:
+    """The newest version of a series, if it has edits."""
+    newest = next(readable_versions(series), None)
+    return newest if newest and KeptEdits.of(newest) else None

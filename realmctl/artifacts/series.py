@@ -157,19 +157,6 @@ def is_newest(version: Artifact) -> bool:
     return newest_version(version.path.parent).name == version.path.name
 
 
-def newest_revision(version: Artifact) -> Artifact:
-    """Return the newest of a version's series if it was made from the version by revisions, which it holds, else the version."""
-    newest_first = list(readable_versions(version.path.parent))
-    newest, versions = newest_first[0], {each.content: each for each in newest_first}
-    content, seen = newest.content, set[str]()
-    while content != version.content:
-        if content in seen or content not in versions:
-            return version
-        seen.add(content)
-        content = versions[content].lineage.get(version.kind, "")
-    return newest
-
-
 def make_newest(version: Artifact) -> None:
     """Let a version be the newest of its series again, until one with a higher number than all of now is committed.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from realmctl.artifacts.records import Records
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, map_chunks, prepare, size_metrics, write_blocks
 from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.document import SkippedPage
+from realmctl.corpus.document import Document, SkippedPage
 from realmctl.corpus.edits import apply_edits, read_edits
+from realmctl.corpus.kept_edits import DocumentDigests, KeptEdits, still_edited, told_of_loss
 from realmctl.corpus.reading import PageCounts, documents
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.work_units import units
@@ -50,24 +51,36 @@ def revise_blocks(
     out.copy_folder("tokenizer", tokenizer_folder(blocks))
     former, tokenizer = Corpus(blocks), out.path / "tokenizer"
     changes, pages = DocumentChanges(former), PageCounts()
+    edited, before = set[str](), KeptEdits.of(blocks)
     if edits is None:
+        told_of_loss(blocks)
         chunked = map_chunks(units(documents(corpus, settings, pages)), tokenizer, settings, workers, executor)
     else:
-        chunked = _edited(former, edits, tokenizer, settings)
-    counts = write_blocks(chunked, out, Tokenizer.load(tokenizer), "revise", pages, changes.add)
+        revised, chunked = _edited(former, edits, tokenizer, settings)
+        edited = {name for name, document in revised.items() if document} | changes.former_documents - revised.keys()
+    digests = DocumentDigests({*edited, *(before.documents if before else ())})
+
+    def add(block: Block) -> None:
+        changes.add(block)
+        digests.add(block)
+
+    counts = write_blocks(chunked, out, Tokenizer.load(tokenizer), "revise", pages, add)
     pages.tell()
     if not changes.blocks:
         raise InputError(f"This revision of {blocks} would leave no block. Keep at least one document with text.")
     return {
         **changes.metrics(),
         **size_metrics(out.path),
+        **({} if edits is None else still_edited(blocks, edited, digests.found()).metric()),
         "quarantined": counts["quarantined"],
         "language": settings.language,
     }
 
 
-def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSettings) -> Iterator[ChunkedUnit]:
-    """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""
+def _edited(
+    former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSettings
+) -> tuple[dict[str, Document | None], Iterator[ChunkedUnit]]:
+    """Return the documents as `apply_edits` does, and the units: blocks of documents without an edit are copied, the others are chunked."""
     titles, rows, with_lines = dict[str, str](), dict[str, range](), set[str]()
     for row, block in enumerate(former):
         if "\n" in block.text:
@@ -75,6 +88,17 @@ def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSetting
         titles.setdefault(block.document, block.title)
         rows[block.document] = range(rows[block.document].start if block.document in rows else row, row + 1)
     revised = apply_edits(titles, read_edits(edits))
+    return revised, _units(former, revised, rows, with_lines, tokenizer, settings)
+
+
+def _units(
+    former: Corpus,
+    revised: Mapping[str, Document | None],
+    rows: Mapping[str, range],
+    with_lines: Container[str],
+    tokenizer: Path,
+    settings: ChunkSettings,
+) -> Iterator[ChunkedUnit]:
     still = list(_quarantined(former.artifact, without=revised))
     yield ChunkedUnit(quarantined=still, counts=Counter(quarantined=len(still)))
     prepare(tokenizer, settings)
@@ -107,6 +131,11 @@ class DocumentChanges:
         self.blocks = self._kept = 0
         for row, block in enumerate(former):
             _update(self._former, block, int(former.uid[row]))
+
+    @property
+    def former_documents(self) -> set[str]:
+        """The ids of the former documents."""
+        return set(self._former)
 
     def add(self, block: Block) -> None:
         """Count a block of the next version. The blocks of a document come in order."""

@@ -1,4 +1,4 @@
-"""Several writers on one workspace: every interleaving of small schedules of edit, revise, embed, build-index and gc.
+"""Several writers on one workspace: every interleaving of small schedules of edit, revise, chunk, embed, build-index and gc.
 
 A writer runs in a thread up to its next pause: after it has read what is there, and after its work, before its result becomes a
 version. The scheduler tries every order of these parts. flock and leases tell threads apart as they tell processes apart.
@@ -25,20 +25,22 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import LockedError
 from realmctl.extras.serve import versions as serving
 from realmctl.extras.serve.versions import ServedVersion, Versions
-from realmctl.pipeline import making
+from realmctl.pipeline import Stage, making
+from realmctl.shortcuts.shipped import run_shipped
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.revise import Revise
 from tests.faults.children import ended, forked
 from tests.faults.counting import count, counting, rounds
+from tests.fixtures.encoder_folders import folder_for
 from tests.fixtures.retriever import make_retriever
 
 PATIENCE = 300
-KINDS = ("edit", "revise", "embed", "build-index", "gc")
+KINDS = ("edit", "revise", "chunk", "embed", "build-index", "gc")
 ALONE = {("embed", "build-index"), ("embed", "gc"), ("build-index", "gc"), ("gc", "gc")}
 """Pairs that only `make faults` tries: no writer of blocks is among them."""
-PAIRS_OF_EDITS = {("edit", "edit"), ("edit", "revise"), ("revise", "revise")}
+PAIRS_OF_EDITS = {("edit", "edit"), ("edit", "revise"), ("revise", "revise"), ("edit", "chunk"), ("revise", "chunk")}
 """Pairs of which `make test` too tries every interleaving."""
 
 
@@ -129,6 +131,7 @@ class Workspace:
 
     def __init__(self, made_once: Path, folder: Path) -> None:
         self.folder = Path(shutil.copytree(made_once, folder, copy_function=os.link))
+        shutil.copy(made_once.parent / "abc.jsonl", folder.parent)
         self.model = open_artifact(self.folder / "retriever")
         self.server = Versions(
             blocks=folder / "blocks",
@@ -151,6 +154,11 @@ class Workspace:
                 edits = self.folder.parent / f"{self.folder.name}-{name}.jsonl"
                 edits.write_text(json.dumps(document(name)))
                 made = Revise(blocks=self.folder / "blocks", edits=edits, workers=1)
+            elif kind == "chunk":  # a document of the source is new
+                source = self.folder.parent / f"{self.folder.name}-{name}.jsonl"
+                source.write_text(json.dumps({key: value for key, value in document(name).items() if key != "op"}))
+                corpus = (self.folder.parent / "abc.jsonl", source)
+                made = Chunk(corpus=corpus, tokenizer=str(self.model.path / "tokenizer"), workers=1)
             elif kind == "embed":
                 made = Embed(blocks=self.folder / "blocks", retriever=self.model)
             else:
@@ -178,17 +186,20 @@ class Workspace:
         for number, (kind, writer) in enumerate(zip(kinds, writers, strict=True)):
             if writer.error is not None:
                 assert isinstance(writer.error, LockedError), repr(writer.error)
-            elif kind in ("edit", "revise"):
+            elif kind in ("edit", "revise", "chunk"):
                 done.add(f"new{number}")
             elif isinstance(writer.made, Artifact):
                 assert verify(writer.made)
-        assert self.documents() == (set(documents) or {"a", "b", "c"} | done)
+        found = self.documents()
+        if kinds.count("chunk") > 1:  # the source of the last one counts
+            found |= {f"new{number}" for number, kind in enumerate(kinds) if kind == "chunk"} & done
+        assert found == (set(documents) or {"a", "b", "c"} | done)
         if "gc" not in kinds and not documents:
             assert len(version_numbers(self.folder / "blocks")) == 2 + len(done)
         served = self.server.newest()
         assert served.index is not None and verify(served.blocks) and verify(served.index)
         assert served.index.lineage["blocks"] == served.blocks.content
-        if "revise" not in kinds:  # an edit brings its index
+        if not {"revise", "chunk"} & set(kinds):  # an edit brings its index
             assert served.blocks.path == open_artifact(self.folder / "blocks").path
         left = {path.name for path in self.folder.glob("*/*")}
         assert not any("realmctl-" in name or name.endswith((".partial", ".deleted")) for name in left)
@@ -227,7 +238,7 @@ def test_no_interleaving_of_two_writers_loses_anything(made_once, pauses, tmp_pa
     most = None if counting() or kinds in PAIRS_OF_EDITS else 3
     tried = {tuple(choices) for choices in islice(schedules(made_once, tmp_path / "w", kinds), most)}
     assert len(tried) >= 3
-    count("interleavings of two writers (edit, revise, embed, build-index, gc)", len(tried))
+    count("interleavings of two writers (edit, revise, chunk, embed, build-index, gc)", len(tried))
 
 
 @pytest.mark.parametrize("third", KINDS)
@@ -287,3 +298,40 @@ def edit_until_rename(workspace: Workspace, served: ServedVersion, number: int) 
 def document(name: str) -> dict[str, str]:
     """The edit that adds a document."""
     return {"op": "add", "id": name, "title": name, "text": f"{name} was born in Velford."}
+
+
+@pytest.mark.parametrize("before", ["import", "chunk", "embed", "build-index"])
+def test_an_edit_while_index_docs_runs_stays_or_is_refused(chain, tmp_path, monkeypatch, before):
+    """The edit comes before a step of it. What the edit was told is done is in the newest blocks, and they have their index."""
+    encoder, notes, w = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "notes", tmp_path / "w"
+    notes.mkdir()
+    (notes / "a.txt").write_text("Ada Lorn was born in Harrow.")
+    given = {"documents": str(notes), "language": "en", "bad_files": "fail", "max_wordpieces": "32"}
+    run_shipped("index-docs", w, str(encoder), given)
+    server = Versions(
+        blocks=w / "blocks", embeddings=w / "embeddings", indexes=w / "index", qa_model=None, model=w / "retriever"
+    )
+    served, edited = server.newest(), list[bool]()
+    (notes / "b.txt").write_text("Ben Mott lives in Velford.")
+    make_in = Stage.make_in
+
+    def edit_first(stage: Stage, where: Path) -> Artifact:
+        if stage.command() == before and where.parent == w and not edited:
+            edited.append(False)
+            try:
+                server.edit(served, [document("new")])
+                edited[0] = True
+            except LockedError:
+                pass
+        return make_in(stage, where)
+
+    monkeypatch.setattr(Stage, "make_in", edit_first)
+    if before == "import":
+        server.edit(served, [document("new")])
+        edited.append(True)
+    run_shipped("index-docs", w, str(encoder), given)
+    newest = server.newest()
+    documents = {block.document for block in Corpus(newest.blocks)}
+    assert newest.blocks.path == open_artifact(w / "blocks").path and len(edited) == 1
+    assert documents == {"a.txt", "b.txt", *(["new"] if edited[0] else [])}
+    assert edited[0] == (before in ("import", "chunk"))
