@@ -57,6 +57,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Corpora": {
         "inputs.streams.MAX_THREADS": ("", "threads that decompress a bzip2 file"),
         "inputs.dataset_folders.MAX_STATE_BYTES": ("bytes", "state.json of a dataset folder"),
+        "corpus.kept_edits.MOST_EDITED": ("", "documents that differ from their source by edits"),
         "corpus.sample.MOST_FILES": ("", "files of a corpus that `plan` samples"),
         "inputs.streams.MAX_STEP_BYTES": ("bytes", "what one step decompresses"),
         "inputs.streams.ZSTD_MAX_WINDOW": ("bytes", "the window of a zstd stream"),

@@ -91,6 +91,11 @@ PROMISES = [
         ],
     ),
     (
+        "A file from outside that changes while a stage or an import reads it (its content, its place, a file that comes or goes) is refused with exit "
+        "code 3, and nothing is made. A training may go on once it has read it.",
+        ["tests/faults/test_changed_sources.py"],
+    ),
+    (
         "Settings, documents and encoders that were tried before and are asked for again, in any order: a chain of commands, a pipeline file and processes "
         "together score and search what they were asked for, and what is deleted again is found by no search, no server and no agent.",
         ["tests/faults/test_back_again.py", "tests/artifacts/test_series.py"],

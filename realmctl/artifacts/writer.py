@@ -9,7 +9,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +44,17 @@ class Writer:
     path: Path
     origin: Origin
     metrics: dict[str, object] = field(default_factory=dict)
+    check_sources: Callable[[], None] | None = field(default=None, compare=False)
+    """Raises InputError for a file from outside that is not as it was when it was hashed."""
+
+    def sources_read(self) -> None:
+        """Say that nothing is read from outside any more. What changed since it was hashed is refused; a later change is of no matter.
+
+        A stage that goes on for long calls it before its first step. The others need not: it is called before the commit.
+        """
+        if self.check_sources is not None:
+            self.check_sources()
+            self.check_sources = None
 
     def file(self, name: str) -> Path:
         """Path of a new file of the artifact. Its parent folders are made."""

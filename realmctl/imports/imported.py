@@ -8,7 +8,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, Origin, Writer, lineage_of, series
 from realmctl.pipeline.making import make_version, write_version
-from realmctl.pipeline.sources import digest_of, provenance_of
+from realmctl.pipeline.sources import digest_of, provenance_of, require_unchanged, states_of
 
 Files = Path | tuple[Path, ...] | None
 VERSION = 2
@@ -34,6 +34,15 @@ def make_imported(
         inputs: Artifacts that were read, by role.
     """
     artifacts = inputs or {}
+
+    def states() -> dict[Path, tuple[int, int, int]]:
+        return {file: state for files in sources.values() for file, state in states_of(files, ()).items()}
+
+    def finish(writer: Writer) -> Artifact:
+        writer.check_sources = lambda: require_unchanged(seen, states(), folder)
+        return write_version(writer, write, artifacts.values())
+
+    seen = states()
     digests = {name: digest_of(files, ()) for name, files in sources.items() if files is not None}
     origin = Origin(
         kind,
@@ -45,4 +54,4 @@ def make_imported(
         sources={name: provenance_of(files, ()) for name, files in sources.items() if files is not None},
     )
     folder = series.series_folder(out, kind)
-    return make_version(folder, origin, lambda writer: write_version(writer, write, artifacts.values()))
+    return make_version(folder, origin, finish)

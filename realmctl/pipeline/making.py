@@ -65,6 +65,7 @@ def write_version(
             for artifact in inputs:
                 verify(artifact)
         metrics = {**writer.metrics, **write(writer)}
+        writer.sources_read()
         seconds = time.monotonic() - start
         write_manifest(writer.path, writer.origin, metrics, seconds)
         made = series.commit(writer.path)

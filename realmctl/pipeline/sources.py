@@ -7,6 +7,8 @@ import re
 import shutil
 import stat
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +44,40 @@ def digest_of(value: Any, literals: tuple[str, ...], names: tuple[str, ...] = ()
         return digest_source(path)
     files = [file for file in files_below(path) if file.name != MANIFEST or not is_artifact(file.parent)]
     return digest({str(file.relative_to(path)): digest_file(file) for file in files})
+
+
+def states_of(value: Any, literals: tuple[str, ...], names: tuple[str, ...] = ()) -> dict[Path, tuple[int, int, int]]:
+    """Return {file: (size, time of its last change in ns, inode)} of every file of a source, as `digest_of` reads them.
+
+    Two looks differ if anything was written, added, removed or replaced in between.
+    """
+    if value is None or is_literal(value, literals):
+        return {}
+    if isinstance(value, tuple):
+        return {file: state for item in value for file, state in states_of(item, literals, names).items()}
+    path = Path(value)
+    files = [path / name for name in names] if names and path.is_dir() else [path]
+    if path.is_dir() and not names:
+        files = [entry for entry, why in entries_below(path) if not why]
+    found = {}
+    for file in files:
+        with suppress(OSError):
+            status = file.stat()
+            found[file] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
+
+
+def require_unchanged(before: Mapping[Path, object], now: Mapping[Path, object], out: Path) -> None:
+    """Compare two looks at the files of sources. What is written below `out`, the series of the run itself, does not count.
+
+    Raises InputError, which names a file that changed.
+    """
+    for file in [*before, *(new for new in now if new not in before)]:
+        if before.get(file) != now.get(file) and out.absolute() not in file.absolute().parents:
+            raise InputError(
+                f"{file} changed while it was read, so it is not known what was read of it. Nothing was made. Run the same command again when "
+                "nothing writes there."
+            )
 
 
 def provenance_of(value: Any, literals: tuple[str, ...]) -> list[SourceFile]:

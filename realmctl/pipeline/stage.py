@@ -41,7 +41,7 @@ from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.removed import refuse
 from realmctl.pipeline.settings import Settings
-from realmctl.pipeline.sources import HUB_FILES, digest_of, localise, provenance_of
+from realmctl.pipeline.sources import HUB_FILES, digest_of, localise, provenance_of, require_unchanged, states_of
 from realmctl.pipeline.together import Exchange, make_together
 from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.trying import tried
@@ -238,7 +238,8 @@ class Stage(Settings):
         try:
             with self.localised() as stage:
                 stage.check()
-                made = stage._made(where, stage.origin())
+                seen = stage._source_states()
+                made = stage._made(where, stage.origin(), seen)
                 stage.print_summary(made)
                 return made
         except Exception as error:
@@ -247,11 +248,23 @@ class Stage(Settings):
                 raise
             raise known from error
 
-    def _made(self, out: Path, origin: Origin) -> Artifact:
+    def _source_states(self) -> dict[Path, tuple[int, int, int]]:
+        known = roles(type(self))
+        return {
+            file: state
+            for name, value in self._fields_with_role("source").items()
+            for file, state in states_of(value, known[name].literals, known[name].files).items()
+        }
+
+    def _made(self, out: Path, origin: Origin, seen: Mapping[Path, object]) -> Artifact:
+        def run_first(writer: Writer) -> Artifact:
+            writer.check_sources = lambda: require_unchanged(seen, self._source_states(), out)
+            return self.run_first(writer)
+
         if processes.world_size() > 1:
             with self.together() as exchange:
-                return make_together(self, self.resumable, out, origin, exchange)
-        return make_version(out, origin, self.run_first, find=self.find, resumable=self.resumable)
+                return make_together(self, run_first, self.resumable, out, origin, exchange)
+        return make_version(out, origin, run_first, find=self.find, resumable=self.resumable)
 
     def together(self) -> AbstractContextManager[Exchange]:
         """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""

@@ -29,17 +29,17 @@ class Run(Protocol):
         """The version of the series that the stage would make."""
         ...
 
-    def run_first(self, writer: Writer) -> Artifact:
-        """Run the stage in the first process and commit the artifact."""
-        ...
-
     def run(self, out: Writer) -> object:
         """Run the stage in another process."""
         ...
 
 
-def make_together(work: Run, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
+def make_together(
+    work: Run, run_first: Callable[[Writer], Artifact], resumable: bool, out: Path, origin: Origin, exchange: Exchange
+) -> Artifact:
     """Return the artifact of this recipe: a version that exists, or a new one that the processes make together.
+
+    run_first: Runs the stage in the first process and commits the artifact.
 
     Raises:
         MismatchError: The processes have different recipes or versions of realmctl.
@@ -48,11 +48,13 @@ def make_together(work: Run, resumable: bool, out: Path, origin: Origin, exchang
     _require_agreement("versions of realmctl", exchange(__version__))
     _require_agreement("recipes (stage, settings, content of the inputs)", exchange(origin.recipe))
     if processes.is_first():
-        return _as_first(work, resumable, out, origin, exchange)
+        return _as_first(work, run_first, resumable, out, origin, exchange)
     return _as_other(work, out, origin, exchange)
 
 
-def _as_first(work: Run, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
+def _as_first(
+    work: Run, run_first: Callable[[Writer], Artifact], resumable: bool, out: Path, origin: Origin, exchange: Exchange
+) -> Artifact:
     with series.locked(out):
         series.commit_finished_runs(out)
         made = work.find(out, origin)
@@ -65,7 +67,7 @@ def _as_first(work: Run, resumable: bool, out: Path, origin: Origin, exchange: E
         except BaseException:
             unfinished.remove_failed_run(writer)
             raise
-        made = work.run_first(writer)
+        made = run_first(writer)
     exchange(str(made.path))
     return made
 

@@ -84,6 +84,7 @@ def train(
             stops.
     """
     check_tracker(settings.track)
+    out.sources_read()
     with data_parallel.process_group(pick_device(settings.device)):
         return _Run(objective, settings, out, what, observers, chance).to_the_end()
 

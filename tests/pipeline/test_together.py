@@ -28,6 +28,8 @@ def test_other_versions_are_refused_by_number(tmp_path):
         return [value, value, "0.0.1"]
 
     with pytest.raises(MismatchError, match=r"0\.0\.1 in process 2") as error:
-        together.make_together(Nothing(), True, tmp_path, Origin("x", "x", 1, {}, {}, {}), exchange)
+        together.make_together(
+            Nothing(), lambda writer: None, True, tmp_path, Origin("x", "x", 1, {}, {}, {}), exchange
+        )
     assert "Process 2 differs from process 0" in str(error.value)
     assert list(Path(tmp_path).iterdir()) == []

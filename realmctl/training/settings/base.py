@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, Self, get_args
@@ -129,12 +129,12 @@ class TrainingStage(TrainSettings, Stage, abstract=True):
 
         return (taken_over(out, origin) if self.then_lr else None) or super().unfinished(out, origin)
 
-    def _made(self, out: Path, origin: Origin) -> Artifact:
+    def _made(self, out: Path, origin: Origin, seen: Mapping[Path, object]) -> Artifact:
         if self.then_lr and processes.is_first():
             from realmctl.training.takeover import take_over
 
             take_over(out, origin)
-        return super()._made(out, origin)
+        return super()._made(out, origin, seen)
 
     def estimate(self) -> dict[str, float]:
         return {"peak_lr": self.peak_lr} if self.steps else {}
