@@ -11,6 +11,7 @@ settings, and hands itself to the library function that takes them. So no value 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Settings:
     """
 
     def __init_subclass__(cls) -> None:
+        _take_nearest_declarations(cls)
         dataclass(frozen=True, kw_only=True)(cls)
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
@@ -61,6 +63,22 @@ class Settings:
     def of(cls, values: Mapping[str, object]) -> Self:
         """Take the fields that are among these values, such as the settings of an artifact. The others have their defaults."""
         return cls(**{name: values[name] for name in roles(cls) if name in values})
+
+
+def _take_nearest_declarations(cls: type[Settings]) -> None:
+    """Give a class of several bases each field as the nearest base declares it, as Python does for methods.
+
+    A dataclass takes the whole fields of its first base, so that what this one inherits would hide what another one overrides.
+    """
+    bases = [base for base in cls.__mro__[1:] if dataclasses.is_dataclass(base)]
+    for name in dict.fromkeys(name for base in bases for name in roles(base)):
+        declaring = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
+        taken = next(base for base in bases if name in roles(base))
+        if declaring is cls or roles(taken)[name] is roles(declaring)[name]:
+            continue
+        (item,) = (item for item in dataclasses.fields(declaring) if item.name == name)
+        setattr(cls, name, dataclasses.field(default=item.default, metadata=item.metadata, kw_only=True))
+        cls.__annotations__ = {**inspect.get_annotations(cls), name: hints(declaring)[name]}
 
 
 S = TypeVar("S", bound=Settings)

@@ -153,3 +153,27 @@ COMMANDS = [
 )
 def test_every_number_of_another_command_has_a_range(command, name, info):
     assert info.min is not None and info.max is not None and info.min < info.max <= 10**13
+
+
+def test_of_several_bases_the_nearest_declaration_counts():
+    """What one room inherits does not hide what another one overrides."""
+
+    class Base(Settings):
+        size: int | None = setting("Size.", default=1)
+        other: int = setting("Other.", default=1)
+
+    class Plain(Base):
+        more: int = setting("More.", default=1)
+
+    class Changed(Base):
+        size: int | None = setting("Another size.", default=None, at_least=5)
+
+    class Both(Plain, Changed):
+        pass
+
+    class Again(Both):
+        size: int | None = setting("Size again.", default=7)
+
+    assert (Both().size, Both().other, Both().more, Again().size) == (None, 1, 1, 7)
+    with pytest.raises(ConfigError, match="--size 4 must be"):
+        Both(size=4)

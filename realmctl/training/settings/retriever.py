@@ -9,10 +9,9 @@ from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.pipeline import help_texts, runtime, setting
-from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.names import RANDOM, projection_names
 from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings
-from realmctl.training.settings.cloze import ClozeSettings, check_cloze_alarms
+from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import WarmStartSettings
 
 
@@ -151,4 +150,3 @@ class IctSettings(RetrieverTrainingSettings, ClozeSettings):
         advanced=True,
     )
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), advanced=True)
-    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms, advanced=True)

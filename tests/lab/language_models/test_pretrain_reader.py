@@ -209,3 +209,8 @@ def test_pretrain_of_reader_and_retriever(chain, folders, name, tmp_path):
     start = objective_of(chain, folders[name])
     weights = zip(again.reader.module.parameters(), start.reader.module.parameters(), strict=True)
     assert not all(torch.equal(one, other) for one, other in weights)
+
+
+def test_a_continuation_needs_no_spans_beside_the_options_of_other_rooms(chain, folders):
+    given = {"blocks": chain.blocks, "retriever": chain.retriever, "index": chain.index}
+    assert Pretrain(**given, reader_lm=str(folders["make_gpt2"]), target="continuation").spans is None
