@@ -111,6 +111,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "questions.regexes.MAX_PATTERN_CHARACTERS": ("characters", "a pattern; a longer one is invalid"),
         "questions.regexes.MAX_TEXT_CHARACTERS": ("characters", "what a pattern sees of a text"),
         "questions.regexes.MAX_REPEATS": ("", "the product of the repeats in a pattern"),
+        "extras.ir.ranking.qrels.MAX_GRADE": ("", "a relevance judgement, above and below 0"),
+        "extras.ir.ranking.measures.MAX_CUTOFF": ("", "the cut-off of a measure, such as 10 of nDCG@10"),
+        "extras.ir.ranking.measures.MAX_WEIGHT": ("", "another number of a measure"),
         "training.monitoring.recall_questions.MAX_QUESTIONS": (
             "",
             "recall questions; of more, evenly spaced ones are taken",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from realmctl.errors import ConfigError, require_package
+from realmctl.extras.ir.eval_run import check_measures
 from realmctl.index.names import INDEX_TYPES
 from realmctl.pipeline import InWorkspace, Show, argument, help_texts, reads, resolve, setting, source
 from realmctl.pipeline.comparing import aligned
@@ -44,18 +45,20 @@ class EvalBeir(InWorkspace):
         at_least=32,
     )
     type: str = setting("Type of index, as of build-index.", default="exact", choices=INDEX_TYPES.names, advanced=True)
-    measures: str = setting("Measures by their names in ir-measures, separated by spaces.", default="nDCG@10 AP R@100")
+    measures: str = setting(
+        "Measures by their names in ir-measures, separated by spaces.",
+        default="nDCG@10 AP R@100",
+        check=check_measures,
+    )
     split: str = setting("Split of the judgements, unless there is only one.", default="test", advanced=True)
     format: Literal["text", "csv"] = setting(help_texts.TABLE_FORM, default="text")
 
     def run(self, show: Show) -> None:
         from realmctl.extras.ir import beir_shortcut as beir
-        from realmctl.extras.ir.ranking.measures import parsed
         from realmctl.shortcuts.shipped import default_encoder, imported_retriever
 
         if self.retriever and self.encoder:
             raise ConfigError("--retriever and --encoder both name what is measured. Leave out one of them.")
-        parsed(self.measures)
         collections = beir.named_collections(self.datasets)
         if any(one.startswith("ir:") for one in collections.values()):
             require_package("ir_datasets", "ir", "eval-beir ir:NAME")

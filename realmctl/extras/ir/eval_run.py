@@ -12,6 +12,13 @@ from realmctl.pipeline import Stage, help_texts, reads, setting, source
 JUDGED, ANSWERED = "nDCG@10 AP RR@10 R@100", "Success@1 Success@5 Success@20 Success@100 RR@10"
 
 
+def check_measures(flag: str, names: str) -> None:
+    """Check the names of measures before anything is made for them. Errors: as of `parsed`."""
+    from realmctl.extras.ir.ranking.measures import parsed
+
+    parsed(names)
+
+
 class EvalRun(Stage):
     """Measure a ranking: nDCG@10, MAP, MRR@10 and recall, computed by ir-measures.
 
@@ -36,6 +43,7 @@ class EvalRun(Stage):
     measures: str | None = setting(
         f"Measures by their names in ir-measures, separated by spaces. Default: {JUDGED}; with --questions {ANSWERED}.",
         default=None,
+        check=check_measures,
     )
     without_same_id: bool = setting(
         "Leave out a document that has the id of its query, unless it is judged relevant, which BEIR leaves out too. Queries of ArguAna "
@@ -47,8 +55,6 @@ class EvalRun(Stage):
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_with="questions")
 
     def check(self) -> None:
-        from realmctl.extras.ir.ranking.measures import parsed
-
         if (self.qrels is None) == (self.questions is None):
             raise ConfigError("eval-run needs one of --qrels and --questions, which say what is relevant.")
         if (self.ranking is None) == (self.run_file is None):
@@ -60,7 +66,7 @@ class EvalRun(Stage):
                     "--ranking and --blocks, or use --qrels."
                 )
             require_descent(self.ranking, self.blocks)
-        parsed(self._measures())
+        check_measures("--measures", self._measures())
 
     def _measures(self) -> str:
         return self.measures or (JUDGED if self.questions is None else ANSWERED)

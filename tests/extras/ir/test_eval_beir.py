@@ -110,6 +110,7 @@ def test_a_folder_of_beir_folders_by_bm25(realmctl, chain: Chain, tmp_path, ir):
         (["empty"], 3, "empty"),
         (["hf:a/Same", "hf:b/Same"], 2, "Same"),
         (["hf:a/X", "--method", "magic"], 2, "magic"),
+        (["hf:a/X", "--measures", "P@0"], 2, "cutoff is 0"),
     ],
 )
 def test_what_cannot_be_measured_is_named(realmctl, chain: Chain, given, code, named):

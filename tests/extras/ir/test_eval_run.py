@@ -96,3 +96,12 @@ def test_what_is_refused(tmp_path, chain: Chain, ranking: Artifact):
     blocks = make_blocks(tmp_path / "blocks", {"A": [["One [[town]]."]]})
     with pytest.raises(MismatchError, match="does not belong"):
         EvalRun(ranking=ranking, blocks=blocks, questions=chain.questions).make(tmp_path / "m")
+
+
+def test_measures_are_checked_before_a_pipeline_begins(realmctl, tmp_path):
+    (tmp_path / "one.txt").write_text("A text.")
+    plan = "workspace: w\nstages:\n  blocks: {stage: chunk, corpus: one.txt, tokenizer: 'train:300'}\n"
+    plan += "  scores: {stage: eval-run, qrels: one.txt, run-file: one.txt, measures: P@0}\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+    code, _, err = realmctl("run", tmp_path / "plan.yaml")
+    assert code == 2 and "cutoff is 0" in err and not (tmp_path / "w").exists()

@@ -10,17 +10,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from subprocess import SubprocessError
 
 import numpy as np
 
 from realmctl.artifacts import Writer
-from realmctl.errors import ConfigError, InputError, require_package
+from realmctl.errors import ConfigError, InputError, as_realmctl_error, require_package
 from realmctl.extras.ir.ranking.beir import qrels_file
-from realmctl.extras.ir.ranking.qrels import read_qrels
+from realmctl.extras.ir.ranking.qrels import MAX_GRADE, read_qrels
 from realmctl.extras.ir.ranking.trec import Relevance, read_run, trec_named
 
 QUERIES_AT_ONCE = 512
+MAX_CUTOFF = 10**6
+"""Greatest number behind an @. The programs behind ir-measures end the process at a number that they cannot hold, or at 0."""
+GRADES = frozenset({"rel", "min_rel", "max_rel"})
+"""Parameters of measures that are judgements; all others but the cut-off are weights and shares."""
+MAX_WEIGHT = 1000
+UNDEFINED = 0.0
+"""The value of a measure of a query for which its formula divides by 0, or which its package leaves out."""
 Ranking = tuple[str, Mapping[str, float]]
 NOTHING_RELEVANT = {"-": 0}
 """Judgements of a query without any. ir-measures leaves out a query with none."""
@@ -42,17 +48,33 @@ def parsed(names: str) -> list[object]:
         raise ConfigError("--measures names no measure. Use names such as nDCG@10, AP, RR@10 and R@100.")
     try:
         measures = [ir_measures.parse_measure(word) for word in words]
+        for measure in measures:
+            _require_ranges(measure.params)
         if unusable := [str(each) for each in measures if not ir_measures.DefaultPipeline.supports(each)]:
             raise ValueError(f"no installed package computes {', '.join(unusable)}")
         for measure in (
             measures
         ):  # some are known and fail: INST lacks a parameter, and ERR@10 needs a script that Perl cannot run
             list(ir_measures.iter_calc([measure], {"q": {"a": 1, "b": 0}}, {"q": {"a": 2.0, "b": 1.0}}))
-    except (NameError, ValueError, TypeError, AssertionError, OSError, RuntimeError, SubprocessError) as error:
+    except Exception as error:  # of ir-measures and of the packages behind it
+        if (known := as_realmctl_error(error)) is not None:
+            raise known from None
         raise ConfigError(
             f"--measures {names!r}: {str(error).removesuffix('.')}. Use names of ir-measures such as nDCG@10, AP, RR@10, R@100 and Success@5."
         ) from None
     return measures
+
+
+def _require_ranges(parameters: Mapping[str, object]) -> None:
+    """Raise ValueError for a number of a measure that is out of its range."""
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):  # the gains of grades
+            for grade, gain in value.items():
+                _require_ranges({"rel": grade, f"the gain of {grade}": gain})
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            least, most = (1, MAX_CUTOFF) if name == "cutoff" else (0, MAX_GRADE) if name in GRADES else (0, MAX_WEIGHT)
+            if not least <= value <= most:
+                raise ValueError(f"{name} is {str(value)[:40]}, and goes from {least} to {most:,.0f}")
 
 
 def measure_by_qrels(
@@ -161,12 +183,30 @@ def without_ties(scores: Mapping[str, float]) -> dict[str, float]:
 def _of_batch(
     measures: list[object], relevance: Relevance, batch: Mapping[str, Mapping[str, float]]
 ) -> Iterator[QueryMeasures]:
-    import ir_measures
-
-    found: dict[str, dict[str, float]] = {name: {} for name in batch}
     judged = {name: relevance[name] or NOTHING_RELEVANT for name in batch}
     ranked = {name: without_ties(scores) for name, scores in batch.items()}
-    for entry in ir_measures.iter_calc(measures, judged, ranked):
-        found[entry.query_id][str(entry.measure)] = float(entry.value)
-    for name, values in found.items():
-        yield name, {str(measure): values[str(measure)] for measure in measures}
+    found = _values(measures, judged, ranked)
+    for name in batch:
+        yield name, {str(measure): found.get((name, str(measure)), UNDEFINED) for measure in measures}
+
+
+def _values(
+    measures: list[object], judged: Relevance, ranked: Mapping[str, Mapping[str, float]]
+) -> dict[tuple[str, str], float]:
+    """Return {(query, measure): value}, without those that are undefined, such as the share of judged documents of an empty ranking."""
+    import ir_measures
+
+    try:
+        return {
+            (entry.query_id, str(entry.measure)): float(entry.value)
+            for entry in ir_measures.iter_calc(measures, judged, ranked)
+        }
+    except ZeroDivisionError:
+        alone = [([each], [name]) for each in measures for name in ranked]
+        if len(alone) == 1:
+            return {}
+        parts = (
+            _values(some, {name: judged[name] for name in names}, {name: ranked[name] for name in names})
+            for some, names in alone
+        )
+        return {key: value for part in parts for key, value in part.items()}

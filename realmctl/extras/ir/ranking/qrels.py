@@ -39,6 +39,9 @@ BEIR, TREC = ("query-id", "corpus-id", "score"), ("query-id", "iteration", "corp
 ITERATIONS = ("0", "q0")
 """What TREC's second column holds. Three columns that have it lack the document or the relevance."""
 
+MAX_GRADE = 1000
+"""Greatest judgement, above and below 0. pytrec_eval takes memory for each grade up to the greatest of a query."""
+
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return {query: {document: relevance}} of a file of judgements. All of them are kept in memory.
@@ -86,7 +89,7 @@ def _judgement(row: Row) -> tuple[str, str, str, int]:
     given = "1" if relevance is None else str(fields[relevance])  # NanoBEIR names what is relevant, and no more
     if (value := relevance_of(given)) is None:
         raise InputError(
-            f"{row.where}: not a judgement: its {relevance} is {given[:40]!r}, and a whole number is expected. Correct or remove the line."
+            f"{row.where}: not a judgement: its {relevance} is {given[:40]!r}, and a whole number from {-MAX_GRADE} to {MAX_GRADE} is expected. Correct or remove the line."
         )
     return row.where, str(fields[query]).strip(), str(fields[document]).strip(), value
 
@@ -139,9 +142,9 @@ def _by_white_space(line: str, count: int) -> list[str]:
 
 
 def relevance_of(text: str) -> int | None:
-    """Return a judgement, such as 1 or 1.0; None for what is no whole number."""
+    """Return a judgement, such as 1 or 1.0; None for what is no whole number, or is beyond MAX_GRADE."""
     try:
         value = float(text)
     except ValueError:
         return None
-    return int(value) if abs(value) < float("inf") and value == int(value) else None
+    return int(value) if abs(value) <= MAX_GRADE and value == int(value) else None

@@ -106,6 +106,49 @@ def test_measures_that_are_refused(names):
         parsed(names)
 
 
+@pytest.mark.parametrize(
+    ("names", "what"),
+    [
+        ("P@0", "cutoff is 0, and goes from 1 to 1,000,000"),  # at which trec_eval ends the process
+        ("AP nDCG@1000001", "cutoff is 1000001"),
+        ("Success@9999999999999999999999", "cutoff"),
+        ("AP(rel=1001)", "rel is 1001, and goes from 0 to 1,000"),
+        ("NumRet(rel=99999999999)", "rel"),
+        ("nDCG(gains={1:99999999999})@10", "the gain of 1"),
+        ("nDCG(gains={99999999999:1})@10", "rel is 99999999999"),
+        ("SetF(beta=1e99)", "beta"),
+    ],
+)
+def test_numbers_in_measures_have_ranges(names, what):
+    """Most of these would end the process where they are computed, so that no library sees them."""
+    with pytest.raises(ConfigError, match="--measures") as told:
+        parsed(names)
+    assert what in str(told.value)
+
+
+def test_numbers_at_the_ends_of_their_ranges_are_computed():
+    names = "P@1 P@1000000 nDCG@1000000 AP(rel=1000) RR(rel=1000)@10"
+    judged = {"a": 1000, "b": -1000}
+    [(_, values)] = measured(parsed(names), {"q": judged}, [("q", {"a": 2.0, "b": 1.0})])
+    assert values == pytest.approx(
+        {
+            "P@1": 1.0,
+            "P@1000000": 1e-6,
+            "nDCG@1000000": 1.0,
+            "AP(rel=1000)": 1.0,
+            "RR(rel=1000)@10": 1.0,
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["Judged@10", "Compat", "Accuracy"])
+def test_a_measure_that_a_query_leaves_undefined_is_0_there(name):
+    """A ranking without documents, and a query without a relevant one."""
+    judged = {"q": {"a": 1, "b": 0}, "missing": {"a": 1}, "nothing": {"a": 0}}
+    found = dict(measured(parsed(name), judged, [("q", {"a": 2.0, "b": 1.0}), ("nothing", {"c": 1.0})]))
+    assert found["q"][name] == 1.0 and found["missing"][name] == found["nothing"][name] == 0.0
+
+
 def test_a_document_with_the_id_of_its_query_is_left_out_unless_it_is_relevant(tmp_path):
     out = Writer(tmp_path, Origin("scores", "eval-run", 1, {}, {}))
     (tmp_path / "run").write_text("a Q0 a 1 3 x\na Q0 b 2 2 x\nc Q0 c 1 2 x\nc Q0 b 2 1 x\n")

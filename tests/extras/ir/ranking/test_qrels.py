@@ -85,6 +85,10 @@ def test_ids_with_blanks_between_tabs(tmp_path):
         ('{"query-id": "q1", "score": 1}\n', "qrels:1: .*corpus-id"),
         ('{"query-id": "q1", "corpus-id": "d1", "score": true}\n', "qrels:1: .*True"),
         ("q1 0 d1 1\nq1 0 d1 0\n", "qrels:2: .*d1"),
+        ("q1 0 d1 1\nq1 0 d2 1001\n", "qrels:2: .*1001.* from -1000 to 1000"),
+        ("q1 0 d1 1\nq1 0 d2 -1001\n", "qrels:2: .*-1001"),
+        ("q1 0 d1 1\nq1 0 d2 1e300\n", "qrels:2: .*1e300"),
+        ("q1 0 d1 nan\n", "qrels:1: "),
     ],
 )
 def test_qrels_that_are_refused(tmp_path, content, says):
