@@ -35,9 +35,9 @@ NewId = Annotated[Name, AfterValidator(one_line)]
 
 
 class Message(BaseModel):
-    """Base of what is read. An unknown field is an error."""
+    """Base of what is read. An unknown field is an error, and so is a value of another type: true is no number."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Ask(Message):

@@ -5,9 +5,11 @@ The served version is one reference that is replaced as a whole. A batch reads i
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,7 @@ class Service:
         self._editing, self._changing, self._start = threading.Lock(), threading.Lock(), time.monotonic()
         self._stopped, self._held = threading.Event(), versions.held()
         self._models_at_start, self._told = versions.models_now(), set[str]()
+        self._folders = _spellings([*versions.folders(), Path(tempfile.gettempdir()), Path.cwd()])
 
     def ask(self, asked: Ask) -> Future[AskReply]:
         """Queue a question. Raises QueueFull."""
@@ -97,6 +100,13 @@ class Service:
             raise
         reply.add_done_callback(lambda _: self.latencies.add(name, time.perf_counter() - start))
         return reply
+
+    def told(self, error: RealmctlError) -> str:
+        """Return what a client reads of an error: nothing of it says in which folders of this machine the artifacts and temporary files lie."""
+        text = str(error)
+        for folder in self._folders:
+            text = text.replace(f"{folder}{os.sep}", "")
+        return text
 
     def retry_after(self) -> int:
         """Seconds after which a queue that is full now is probably empty."""
@@ -274,6 +284,12 @@ class Service:
         """Compute what waits, then end the worker."""
         self._stopped.set()
         self._worker.stop()
+
+
+def _spellings(folders: Iterable[Path]) -> list[str]:
+    """Return these folders as messages may write them, the longest first."""
+    found = {str(each) for folder in folders for each in (folder, folder.absolute(), folder.resolve())}
+    return sorted(found - {".", os.sep}, key=len, reverse=True)
 
 
 def _row(models: Models, name: str) -> int:

@@ -141,7 +141,7 @@ def mcp_server(service: Service) -> Server[Any]:
         except Exception as error:
             if (known := as_realmctl_error(error)) is None:
                 raise
-            return _failed(str(known))
+            return _failed(service.told(known))
         told = TextContent(type="text", text=reply.model_dump_json())
         return CallToolResult(content=[told], structured_content=reply.model_dump(mode="json"))
 
@@ -191,20 +191,21 @@ async def _lines() -> AsyncIterator[str]:
         while rest and not rest.endswith("\n"):
             rest = await _part_of_line()
         is_whole = line.endswith("\n") or len(line) <= MOST_CHARACTERS_OF_A_LINE
-        yield line if is_whole and not _has_null_id(line) else NO_REQUEST
+        yield line if is_whole and not _has_odd_id(line) else NO_REQUEST
 
 
 async def _part_of_line() -> str:
     return await anyio.to_thread.run_sync(sys.stdin.readline, MOST_CHARACTERS_OF_A_LINE + 1)
 
 
-def _has_null_id(line: str) -> bool:
-    """Whether a line is a request whose id is null, which the library takes for a message that wants no answer."""
+def _has_odd_id(line: str) -> bool:
+    """Whether a line is a request whose id is neither a text nor a whole number, which the library takes for a message that wants no answer."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(message, dict) and "method" in message and message.get("id", "") is None
+    is_request = isinstance(message, dict) and "method" in message and "id" in message
+    return is_request and type(message["id"]) not in (str, int)
 
 
 def _refusal(error: Exception) -> JSONRPCError | None:
@@ -217,7 +218,7 @@ def _refusal(error: Exception) -> JSONRPCError | None:
     else:
         data = ErrorData(
             code=INVALID_REQUEST,
-            message="This is no request of JSON-RPC 2.0: jsonrpc, an id that is not null, method, params, in a line of at most "
+            message="This is no request of JSON-RPC 2.0: jsonrpc, an id that is a text or a whole number, method, params, in a line of at most "
             f"{MOST_CHARACTERS_OF_A_LINE} characters.",
         )
     return JSONRPCError(jsonrpc="2.0", id=None, error=data)

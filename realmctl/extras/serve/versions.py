@@ -83,6 +83,11 @@ class Versions:
     model: Path | Artifact | None
     trained: tuple[Path, ...] = ()
 
+    def folders(self) -> list[Path]:
+        """Return the folders in which the artifacts and their series lie."""
+        models = [one if isinstance(one, Path) else one.path for one in (self.qa_model, self.model) if one is not None]
+        return [each.parent for each in (self.blocks, self.embeddings, self.indexes, *models, *self.trained)]
+
     def newest(self) -> ServedVersion:
         """Return the newest blocks and index that fit the models (`realmctl.pipeline.choosing`).
 

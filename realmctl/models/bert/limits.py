@@ -78,7 +78,7 @@ def check_numbers(config: Any) -> None:
     """
     for name, default in type(config)().to_dict().items():
         value = getattr(config, name, None)
-        if type(default) in (int, float) and value is not None and not isinstance(value, int | float):
+        if type(default) in (int, float) and value is not None and type(value) not in (int, float):
             raise ValueError(f"{name} is {str(value)[:40]!r}; it must be a number")
 
 

@@ -70,6 +70,8 @@ def test_search_read_and_ask_are_those_of_the_library(open_service, workspace):
     [
         ("read_block", {"block": "nobody"}, "nobody"),
         ("search", {"query": QUESTION, "top": 33}, "32"),
+        ("search", {"query": QUESTION, "top": True}, "top"),
+        ("ask", {"question": QUESTION, "top": "3"}, "top"),
         ("search", {"query": "?!"}, "word"),
         ("ask", {"question": "x" * 4001}, "4000"),
         ("search", {"query": QUESTION, "method": "bm25"}, "method"),
@@ -122,6 +124,9 @@ def test_over_http_beside_the_api_and_behind_its_guard(open_service):
         asyncio.run(run("attacker.example"))
 
 
+ODD_IDS = (b"1.5", b"1e400", b"true", b"false", b"[]", b"[7]", b"{}", b'{"id": 7}', b"NaN")
+
+
 def test_a_line_that_is_no_message_is_answered(open_service, monkeypatch):
     """As JSON-RPC 2.0 says, section 5.1, and the next line is served."""
     lines = [
@@ -131,6 +136,7 @@ def test_a_line_that_is_no_message_is_answered(open_service, monkeypatch):
         b'"\xff"',
         b"[]",
         b'{"jsonrpc": "2.0", "id": null, "method": "ping"}',
+        *(b'{"jsonrpc": "2.0", "id": %s, "method": "ping"}' % odd for odd in ODD_IDS),
         b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
         b'{"jsonrpc": "2.0", "id": 8, "method": "ping", "params": {"_": "' + b"x" * 2**20 + b'"}}',
         b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}',
@@ -142,7 +148,8 @@ def test_a_line_that_is_no_message_is_answered(open_service, monkeypatch):
     run_stdio(mcp_server(open_service()))
     replies = [json.loads(line) for line in given.buffer.getvalue().splitlines()]
     told = [(reply["id"], reply.get("error", {}).get("code")) for reply in replies if reply["id"] is None]
-    assert told == [(None, code) for code in (-32700, -32700, -32600, -32600, -32600, -32600, -32700)]
+    refused = [-32700, -32700, -32600, -32600, -32600, *[-32600] * len(ODD_IDS), -32600, -32700]
+    assert told == [(None, code) for code in refused]
     assert [reply["id"] for reply in replies if reply["id"] is not None] == [7]
     assert all(reply["jsonrpc"] == "2.0" for reply in replies)
 

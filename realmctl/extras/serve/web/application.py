@@ -121,7 +121,8 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 async def _known_error(request: Request, error: Exception) -> JSONResponse:
     code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    text = str(error)
+    assert isinstance(error, RealmctlError)
+    text = api.service_of(request).told(error)
     return _error(code, text[:1].upper() + text[1:])
 
 

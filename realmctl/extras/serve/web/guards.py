@@ -27,6 +27,7 @@ MOST_DISCARDED = 4 * MOST_BYTES
 SECONDS_DISCARDING = 2.0
 """For so long a refused body is read."""
 TOO_LONG = f"The body of a request may have at most {MOST_BYTES} bytes. Send less."
+AMBIGUOUS = "It is not clear where the body of this request ends. Send one Content-Length, a whole number, or Transfer-Encoding: chunked, and not both."
 UNKNOWN_HOST = (
     "This server is not reached by the name or address in the Host header. Use that of its start message, or start "
     "realmctl serve with --name NAME."
@@ -60,7 +61,7 @@ STOPPING = "The server stops, and this request was not computed in time. Send it
 class Guard:
     """ASGI middleware that refuses requests, and adds the security headers to every reply.
 
-    It refuses other names of the server (400), what pages of other origins send (403), and long bodies (413).
+    It refuses other names of the server and bodies of an ambiguous length (400), what pages of other origins send (403), and long bodies (413).
     hosts: the names that a Host header may have, without port.
     """
 
@@ -98,6 +99,9 @@ class Guard:
             app = JSONResponse({"error": UNKNOWN_HOST}, 400)
         elif scope["method"] not in SAFE_METHODS and is_foreign(headers):
             app = JSONResponse({"error": FOREIGN}, 403)
+        elif is_ambiguous(headers):
+            await discard(receive)
+            app = JSONResponse({"error": AMBIGUOUS}, 400, {"connection": "close"})
         elif says_too_long(headers):
             if "expect" not in headers:  # who expects "100 Continue" has sent nothing yet
                 await discard(receive)
@@ -160,10 +164,17 @@ def _address(text: str) -> str:
     return str(ip_address(text.removeprefix("[").removesuffix("]").partition("%")[0]))
 
 
+def is_ambiguous(headers: Headers) -> bool:
+    """Whether a proxy and this server could find different ends of a request, so that the second one smuggles another request (RFC 9112, 6.3)."""
+    lengths, encodings = headers.getlist("content-length"), headers.getlist("transfer-encoding")
+    if len(lengths) + len(encodings) > 1:
+        return True
+    return not all(map(str.isdecimal, lengths)) or any(encoding.strip().lower() != "chunked" for encoding in encodings)
+
+
 def says_too_long(headers: Headers) -> bool:
-    """Whether a request announces too long a body, so that it is refused before it is read."""
-    length = headers.get("content-length", "0")
-    return not length.isdecimal() or int(length[:20]) > MOST_BYTES
+    """Whether a request announces too long a body, so that it is refused before it is read. `is_ambiguous` has seen its length."""
+    return int(headers.get("content-length", "0")[:20]) > MOST_BYTES
 
 
 def is_foreign(headers: Headers) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 
 from realmctl.artifacts.series import locked
 from realmctl.extras.serve.service import Service
+from realmctl.extras.serve.versions import Versions
 from realmctl.extras.serve.web.guards import MOST_BYTES, MOST_DISCARDED, Guard
 from tests.extras.serve.conftest import HEADERS, QUESTION, TOKEN, client_of
 
@@ -33,6 +35,13 @@ def error_of(reply, status):
         ("ask", {}, "question: Field required"),
         ("ask", {"question": "Who?", "top": 0}, "top"),
         ("ask", {"question": "Who?", "top": 10**9}, "top"),
+        ("ask", {"question": "Who?", "top": True}, "top"),
+        ("search", {"query": "Who?", "top": True}, "top"),
+        ("fill", {"sentence": "A [MASK].", "candidates": True}, "candidates"),
+        ("without", {"question": "Who?", "without": ["d0"], "top": True}, "top"),
+        ("ask", {"question": "Who?", "top": "3"}, "top"),
+        ("ask", {"question": "Who?", "compare": 1}, "compare"),
+        ("ask", {"question": "Who?", "compare": "yes"}, "compare"),
         ("ask", {"question": "x" * 5000}, "at most 4000"),
         ("ask", {"question": "Who?", "tpo": 3}, "Extra"),
         ("ask", {"question": ["Who?"]}, "string"),
@@ -224,6 +233,24 @@ def test_no_reply_allows_another_origin(client: TestClient):
         "/api/v1/ask", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
     )
     assert reply.status_code == 405 and "access-control-allow-origin" not in reply.headers
+
+
+def test_no_error_names_a_folder_of_the_server(client, workspace, monkeypatch):
+    """Neither one that this server raises itself nor one that the system raises."""
+    body = {"question": "Who?", "without": ["nobody"]}
+    told = error_of(client.post("/api/v1/without", json=body), 422)
+    assert "no block and no document named 'nobody'" in told and str(workspace.parent) not in told
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", str(workspace / "blocks" / "v2" / "records.zst"))
+
+    monkeypatch.setattr(Versions, "edit", full)
+    told = error_of(client.post("/api/v1/documents", json={"id": "new", "text": "New."}, headers=HEADERS), 507)
+    assert told.startswith("Blocks/v2/records.zst: No space left")
+    monkeypatch.undo()
+    with locked(workspace / "blocks"):
+        told = error_of(client.post("/api/v1/documents", json={"id": "new", "text": "New."}, headers=HEADERS), 409)
+    assert str(workspace.parent) not in told
 
 
 def test_a_bug_shows_nothing_of_the_server(client, monkeypatch):
