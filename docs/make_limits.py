@@ -122,6 +122,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "retrieval.answering.asking.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
     },
     "Models and checkpoints": {
+        "tokens.library_file.MAX_TOKENIZER_BYTES": ("bytes", "tokenizer.json, and vocab.txt"),
+        "tokens.library_file.MAX_TOKEN_ID": ("", "ids of a tokenizer"),
+        "tokens.library_file.MAX_GROWTH": ("characters", "what the normalizer of a tokenizer makes of a character"),
         "imports.model_folder.MAX_JSON_BYTES": ("bytes", "a JSON file of an imported folder"),
         "models.towers.head_steps.MAX_STEPS": ("", "modules behind the pooling of an imported encoder"),
         "models.towers.head_steps.MAX_WIDTH": ("", "width of such a module"),

@@ -167,6 +167,10 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
     """
     if isinstance(error, RealmctlError):
         return error
+    if is_panic(error):
+        return InputError(
+            f"a library cannot handle one of the inputs ({one_line(error)}). A file that it reads, such as a tokenizer.json, may be damaged. Get it again."
+        )
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] not in OUR_PACKAGES:
         return ResourceError(
             f"the Python package {error.name} is not installed. Install it, or install realmctl again."
@@ -184,6 +188,11 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
     if isinstance(error, RuntimeError) and THREAD_MESSAGE in str(error):
         return ResourceError(f"{error}. {FEWER_PROCESSES}")
     return None
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library written in Rust gave up. Its error is no Exception, and its class is in no module, so that it cannot be sent between processes."""
+    return type(error).__name__ == "PanicException"
 
 
 def at_the_end(error: BaseException, where: object = "") -> RealmctlError | None:
@@ -237,6 +246,10 @@ def _of_system(error: OSError, where: str) -> RealmctlError | None:
         return ResourceError(f"{what}. Allow more open files (ulimit -n). {FEWER_PROCESSES}")
     if error.errno in NO_MEMORY_OR_PROCESSES:
         return ResourceError(f"{what}. {FEWER_PROCESSES}")
+    if error.errno == errno.EPIPE:
+        return ResourceError(
+            f"{what}. A process that this command needs has ended, most likely because memory ran out. {FEWER_PROCESSES}"
+        )
     if error.errno in DEVICE_FAILED:
         return ResourceError(
             f"{what}. The disk or its network failed. Check it (dmesg, mount), then run the same command again."

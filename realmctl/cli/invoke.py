@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import json
 import os
+import select
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import typer
 
@@ -24,6 +26,7 @@ from realmctl.errors import (
     at_the_end,
     interruption,
     interruption_behind,
+    is_panic,
 )
 from realmctl.execution import processes
 from realmctl.execution.cores import use_free_cores, use_threads
@@ -41,16 +44,18 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         return int(code or 0)
     except KeyboardInterrupt as stop:
         return _told(stop)
-    except BrokenPipeError:
-        _give_up_stdout()
-        return BROKEN_PIPE
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):  # rich, which prints the help, has met it
             return BROKEN_PIPE
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         if behind := interruption_behind(error):
             return _told(behind)
+        if isinstance(error, BrokenPipeError) and _has_no_reader(sys.stdout):
+            _give_up_stdout()
+            return BROKEN_PIPE
         known = at_the_end(error, "stdout" if isinstance(error, OSError) and _is_of_stdout() else "")
         if known is None:
             raise
@@ -72,6 +77,15 @@ def _is_of_stdout() -> bool:
     except OSError:
         _give_up_stdout()
         return True
+    return False
+
+
+def _has_no_reader(stream: IO[str]) -> bool:
+    """Whether a stream is a pipe or a socket that nobody reads any more. Another broken pipe is one to a process that this command started."""
+    with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
+        asked = select.poll()
+        asked.register(stream.fileno(), 0)
+        return bool(asked.poll(0))
     return False
 
 

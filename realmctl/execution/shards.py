@@ -21,7 +21,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError
+from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError, as_realmctl_error, is_panic
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import usable_cores
 from realmctl.registry import Registry
@@ -166,7 +166,7 @@ class _Spawn(SpawnContext):
     Process = _Worker
 
 
-_failed_start: Exception | None = None
+_failed_start: BaseException | None = None
 
 
 def _start(initializer: Callable[..., None] | None, initargs: tuple[object, ...]) -> None:
@@ -177,14 +177,26 @@ def _start(initializer: Callable[..., None] | None, initargs: tuple[object, ...]
     try:
         if initializer:
             initializer(*initargs)
-    except Exception as error:
-        _failed_start = error
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        _failed_start = _sendable(error)
 
 
 def _call(function: Callable[[Unit], Result], unit: Unit) -> Result:
     if _failed_start:
         raise _failed_start
-    return function(unit)
+    try:
+        return function(unit)
+    except BaseException as error:
+        if is_panic(error):
+            raise _sendable(error) from None
+        raise
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """An error that another process can be told of: a library's panic has a class that no process can import."""
+    return (as_realmctl_error(error) if is_panic(error) else None) or error
 
 
 def _leave_with_parent() -> None:

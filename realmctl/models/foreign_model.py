@@ -13,6 +13,7 @@ from realmctl.models.bert.foreign_config import count_weights, read_config
 from realmctl.models.bert.limits import require_memory
 from realmctl.models.families.known import FAMILIES, family
 from realmctl.models.weights import require_finite
+from realmctl.tokens.library_file import open_tokenizer
 
 AFTER_PADDING = ("xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text", "longformer", "ibert", "xmod", "esm")
 """Types of encoders, beside those of the families, whose positions begin behind that of padding."""
@@ -34,6 +35,8 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
     config = read_config(folder, what)
     require_memory(count_weights(folder, kind, config, f"Name a {what}."), folder)
     transformers_logging.disable_progress_bar()
+    if (library_file := folder / "tokenizer.json").is_file():
+        open_tokenizer(library_file)  # which refuses what would take down the process
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         model = kind.from_pretrained(str(folder), config=config, use_safetensors=True, trust_remote_code=False)
@@ -46,6 +49,11 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
         raise InputError(f"{flag}: its tokenizer does not give character offsets. Use a model with a tokenizer.json.")
     if tokenizer.pad_token is None:
         raise InputError(f"{flag}: its tokenizer has no padding token. Name one as pad_token in tokenizer_config.json.")
+    if (last := max(tokenizer.get_vocab().values(), default=-1)) >= model.config.vocab_size:
+        raise InputError(
+            f"{flag}: its tokenizer has ids up to {last}, but the model has {model.config.vocab_size} rows. They belong to two models. "
+            "Restore the model's own tokenizer files."
+        )
     require_finite(model.state_dict(), folder)
     return tokenizer, model.float().eval(), min(tokenizer.model_max_length, _positions(model.config))
 

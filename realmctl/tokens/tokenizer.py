@@ -32,6 +32,7 @@ from tokenizers import models
 
 from realmctl.errors import InputError
 from realmctl.tokens.frame import Frame, frame_of
+from realmctl.tokens.library_file import readable
 from realmctl.tokens.scripts import WITHOUT_BLANKS
 from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
 from realmctl.tokens.tokenizer_folder import ROLES, SPECIALS, read_tokenizer
@@ -121,7 +122,8 @@ class Tokenizer:
                 f"{folder}: a {kind} tokenizer, but REALM needs WordPiece, BPE or Unigram. Name the folder of an encoder, or "
                 f"train one (train:30522)."
             )
-        return cls(tokenizer, str(folder), names)
+        with readable(folder):
+            return cls(tokenizer, str(folder), names)
 
     def _frame(self, where: str, names: Sequence[str], special: Collection[int]) -> Frame:
         """Return the frame that the tokenizer puts around texts, whatever its folder calls the first token and the last."""

@@ -16,6 +16,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from realmctl.errors import InputError, as_realmctl_error, one_line
+from realmctl.tokens.library_file import MAX_TOKENIZER_BYTES, open_tokenizer, readable
 from realmctl.tokens.names import UNREAD_VOCABULARIES
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -78,9 +79,9 @@ def read_tokenizer(folder: Path) -> tuple[LibraryTokenizer, tuple[str, ...]]:
     """
     config = _json(folder / "tokenizer_config.json")
     _require_known(folder, config)
-    try:
+    with readable(folder):
         if (folder / "tokenizer.json").is_file():
-            tokenizer = LibraryTokenizer.from_file(str(folder / "tokenizer.json"))
+            tokenizer = open_tokenizer(folder / "tokenizer.json")
             _apply(config, tokenizer)
         elif (folder / "vocab.txt").is_file():
             vocabulary = _vocabulary(folder / "vocab.txt")
@@ -94,12 +95,6 @@ def read_tokenizer(folder: Path) -> tuple[LibraryTokenizer, tuple[str, ...]]:
             raise InputError(_nothing(folder))
         mapped = _json(folder / "special_tokens_map.json")
         return tokenizer, _names(config, mapped, tokenizer.get_vocab(with_added_tokens=True))
-    except InputError:
-        raise
-    except Exception as error:  # the library raises bare Exception
-        raise as_realmctl_error(error, folder) or InputError(
-            f"{folder}: its tokenizer cannot be read ({one_line(error)}). Get the folder again."
-        ) from None
 
 
 def bert_tokenizer(
@@ -215,6 +210,8 @@ def _name(config: Mapping[str, Any], role: str) -> str | None:
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
+    if path.stat().st_size > MAX_TOKENIZER_BYTES:
+        raise ValueError(f"{path.name} has more than {MAX_TOKENIZER_BYTES // 2**20} MiB")
     tokens = path.read_text(encoding="utf-8").split("\n")
     return {token.removesuffix("\r"): number for number, token in enumerate(tokens) if token.strip()}
 

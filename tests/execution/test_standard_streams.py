@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from realmctl import log
 from realmctl.artifacts import open_artifact, verify
 from realmctl.cli import app
+from realmctl.cli.invoke import exit_code_of
 from tests.faults.children import ended, forked
 from tests.fixtures.small_stages import Plain
 
@@ -119,3 +121,20 @@ def test_what_a_terminal_obeys_is_escaped(corpus):
         Path("e.jsonl").write_text(edits)
         code, out, err = shell("realmctl revise w/blocks -w w --edits e.jsonl")
         assert code == 3 and "\\x1b[2J" in err and not set("\x1b\x9b\u202e") & set(out + err)
+
+
+def fail_at_a_pipe() -> None:
+    raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+@pytest.mark.parametrize(("is_read", "code"), [(True, 5), (False, 141)])
+def test_a_broken_pipe_to_another_process_is_not_that_of_stdout(monkeypatch, capsys, is_read, code):
+    """Where stdout has a reader, the command did not do what it should, and says so."""
+    reads, writes = os.pipe()
+    if not is_read:
+        os.close(reads)
+    with os.fdopen(writes, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert exit_code_of(fail_at_a_pipe) == code
+    told = capsys.readouterr().err
+    assert told.startswith("error: Broken pipe. A process that this command needs has ended") if is_read else not told

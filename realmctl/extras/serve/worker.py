@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from realmctl.errors import as_realmctl_error
+
 Argument = TypeVar("Argument")
 Reply = TypeVar("Reply")
 AT_ONCE = 16
@@ -90,12 +92,12 @@ class Worker:
         self.largest_batch = max(self.largest_batch, len(group))
         try:
             replies = group[0].compute([call.argument for call in group])
-        except Exception as error:
+        except BaseException as error:  # a library in Rust raises what is no Exception
             if len(group) > 1:  # one argument may be bad; the others get their replies
                 for call in group:
                     self._compute([call])
             else:
-                group[0].reply.set_exception(error)
+                group[0].reply.set_exception(as_realmctl_error(error) or error)
             return
         for call, reply in zip(group, replies, strict=True):
             call.reply.set_result(reply)

@@ -54,9 +54,9 @@ def read_config(folder: Path, what: str) -> Any:
         if named := [name for name in CODE_FIELDS if name in fields]:
             raise ValueError(f"its field {named[0]} asks to run Python code from the folder, and realmctl never does")
         for name, value in _integers(fields):
-            most = MOST_LAYERS if "layer" in name else LARGEST
-            if abs(value) > most:
-                raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
+            least, most = (0, MOST_LAYERS) if "layer" in name else (-LARGEST, LARGEST)
+            if not least <= value <= most:
+                raise ValueError(f"{name} is {str(value)[:40]}; it must lie between {least:,} and {most:,}")
         config = AutoConfig.for_model(**fields)
         check_numbers(config)
         if "position_embedding_type" not in type(config)().to_dict():  # transformers does not compute what it asks for

@@ -100,7 +100,7 @@ def require_count(name: str, count: int) -> None:
 
 
 def require_texts(texts: Sequence[str]) -> None:
-    """Raise ConfigError for what is no list, such as one string or a generator, which can be read once, and for what is not a text."""
+    """Raise ConfigError for what is no list, such as one string or a generator, which can be read once, and for what is not a text that UTF-8 can write."""
     if isinstance(texts, str):
         raise ConfigError(f"A batch is a list of texts, not the one string {texts[:80]!r}. Put it in a list.")
     if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
@@ -108,3 +108,9 @@ def require_texts(texts: Sequence[str]) -> None:
     for text in texts:
         if not isinstance(text, str):
             raise ConfigError(f"A question or a text is a str, not {str(text)[:80]!r} ({type(text).__name__}).")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(
+                f"A text has half a surrogate pair at character {error.start}, as bytes become that are not UTF-8. Remove it: {text[:80]!r}."
+            ) from None

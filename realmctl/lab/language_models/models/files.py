@@ -22,6 +22,7 @@ from realmctl.lab.language_models.models.model import LanguageModel, SpecialIds
 from realmctl.models.bert.foreign_config import CONFIG, count_weights, read_config
 from realmctl.models.bert.limits import require_memory
 from realmctl.models.weights import require_finite, require_sound
+from realmctl.tokens.library_file import open_tokenizer
 
 TOKENIZER, WEIGHTS, SHARDS = "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
 CHAT_TEMPLATE = "chat_template.jinja"
@@ -50,10 +51,11 @@ def load_language_model(
     if dropout is not None:
         _set_dropout(config, dropout)
     tokenizer = _tokenizer(folder)
-    if tokenizer.get_vocab_size() > getattr(config, "vocab_size", 0):
+    rows, most = 1 + max(tokenizer.get_vocab().values(), default=-1), getattr(config, "vocab_size", 0)
+    if rows > most:
         raise InputError(
-            f"{folder / TOKENIZER} has {tokenizer.get_vocab_size()} tokens, but the model has {getattr(config, 'vocab_size', 0)} rows. "
-            "They belong to two models. Restore the model's own tokenizer.json."
+            f"{folder / TOKENIZER} has ids up to {rows - 1}, but the model has {most} rows. They belong to two models. Restore the model's own "
+            "tokenizer.json."
         )
     special = _special_ids(config, folder)
     _require_safe_weights(folder)
@@ -112,15 +114,7 @@ def _tokenizer(folder: Path) -> LibraryTokenizer:
             f"{folder} has no {TOKENIZER}, so its model cannot read text. Save the model's fast tokenizer into the folder: "
             "AutoTokenizer.from_pretrained(ID).save_pretrained(FOLDER)."
         )
-    try:
-        tokenizer = LibraryTokenizer.from_file(str(path))
-    except Exception as error:  # the package raises plain Exception
-        raise as_realmctl_error(error, path) or InputError(
-            f"{path} cannot be read as a tokenizer ({one_line(error)}). Copy it again."
-        ) from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+    return open_tokenizer(path)
 
 
 def _special_ids(config: Any, folder: Path) -> SpecialIds:

@@ -35,18 +35,28 @@ def pickled(folder):
     torch.save({}, folder / "pytorch_model.bin")
 
 
+def beyond(folder, number):
+    """A tokenizer of as many tokens as the model has rows, one of which has a greater id."""
+    path = folder / "tokenizer.json"
+    setup = json.loads(path.read_text())
+    setup["model"]["vocab"][max(setup["model"]["vocab"], key=setup["model"]["vocab"].get)] = number
+    path.write_text(json.dumps(setup))
+
+
 def without_end(folder):
     change(folder, eos_token_id=None)
 
 
 DAMAGES = {
     "no tokenizer.json, so its model cannot read text": lambda folder: (folder / "tokenizer.json").unlink(),
-    "cannot be read as a tokenizer": lambda folder: (folder / "tokenizer.json").write_text("{"),
+    "its tokenizer cannot be read": lambda folder: (folder / "tokenizer.json").write_text("{"),
     "pytorch_model.bin, a pickle": pickled,
     "holds an adapter": lambda folder: (folder / "adapter_config.json").write_text("{}"),
     "it has no weights": lambda folder: (folder / "model.safetensors").unlink(),
     "asks to run Python code": lambda folder: change(folder, auto_map={"AutoConfig": "code.Config"}),
     "num_layers is 9999": lambda folder: change(folder, num_layers=9999),
+    "num_layers is -1": lambda folder: change(folder, num_layers=-1),
+    "ids up to 300": lambda folder: beyond(folder, 300),
     "d_ff is 100000000000": lambda folder: change(folder, d_ff=10**11),
     "no regular file": lambda folder: (folder / "config.json").unlink(),
     "eos_token_id None": without_end,
