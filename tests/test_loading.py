@@ -113,7 +113,9 @@ def test_what_is_not_a_text_or_a_batch_is_refused(chain, qa_model):
         with pytest.raises(ConfigError):
             retriever.encode_blocks(texts, texts)
     qa = realmctl.load(qa_model)
-    for question in (["a"], None, 3, ""):
+    with pytest.raises(ConfigError, match="half a surrogate pair at character 4"):
+        retriever.encode_queries(["Who \ud800?"])
+    for question in (["a"], None, 3, "", "Who \udcff?"):
         with pytest.raises(ConfigError):
             qa.search(question)
         with pytest.raises(ConfigError):

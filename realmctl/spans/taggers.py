@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import regex
 
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.languages import plain_language
-from realmctl.errors import InputError, as_realmctl_error
+from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
 from realmctl.spans.salient import ENTITY, SalientSpan, Tagger
 from realmctl.spans.settings import find_spacy_model
@@ -23,9 +24,25 @@ from realmctl.tokens.scripts import JOINED
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
 """A function from sentences to the (start, end, label) of the names in each."""
 
-ENTITY_PIPES = {"ner", "entity_ruler"}
+ENTITY_PIPES = {"ner", "beam_ner", "entity_ruler", "span_ruler", "future_entity_ruler"}
 INPUT_PIPES = {"tok2vec", "transformer", "curated_transformer"}
-"""The spaCy pipes that find entities, and the pipes whose output they may need."""
+"""The factories of spaCy's pipes that find entities, and of those whose output all of them may need."""
+OF_TEXT = {
+    "ORTH",
+    "TEXT",
+    "NORM",
+    "LOWER",
+    "SHAPE",
+    "PREFIX",
+    "SUFFIX",
+    "LENGTH",
+    "OP",
+    "REGEX",
+    "FUZZY",
+    "SPACY",
+    "LANG",
+}
+"""What a pattern of a ruler asks of a token that its text alone says, beside what begins with `IS_` or `LIKE_`. Other pipes work out the rest."""
 
 _DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
 _WORD = regex.compile(r"(?<![\w'’-])\w+")
@@ -156,7 +173,7 @@ class SentenceTagger(Tagger):
 
 
 def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
-    """Return a function that finds the entities of a spaCy pipeline. Only NER and entity rulers run; nothing is
+    """Return a function that finds the entities of a spaCy pipeline. Only NER and entity rulers run, and what they need; nothing is
     downloaded.
 
     Args:
@@ -164,26 +181,54 @@ def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
         batch_size: sentences in a batch.
 
     Raises:
-        InputError: the pipeline cannot be loaded, or it finds no entities.
+        InputError: the pipeline cannot be loaded, or it finds no entities. So does the function where the pipeline fails.
     """
     import spacy
 
     find_spacy_model(model)
     try:
         pipeline = spacy.load(model)
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # what its parts raise
         raise as_realmctl_error(error, model) or InputError(
-            f"tagger spacy:{model}: spaCy cannot load this pipeline ({str(error).splitlines()[0]}). "
+            f"tagger spacy:{model}: spaCy cannot load this pipeline ({one_line(error)}). "
             "Name a folder saved by nlp.to_disk(), or a pipeline made for the installed spaCy."
         ) from None
-    pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in ENTITY_PIPES | INPUT_PIPES])
-    if not ENTITY_PIPES & set(pipeline.pipe_names):
+    enabled = _needed_pipes(pipeline)
+    if not enabled:
         raise InputError(
             f"tagger spacy:{model}: this pipeline has no pipe {' or '.join(sorted(ENTITY_PIPES))}. Name a pipeline that has one."
         )
+    pipeline.select_pipes(enable=enabled)
 
     def find(texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
-        for document in pipeline.pipe(texts, batch_size=batch_size):
-            yield [(entity.start_char, entity.end_char, entity.label_) for entity in document.ents]
+        try:
+            for document in pipeline.pipe(texts, batch_size=batch_size):
+                yield [(entity.start_char, entity.end_char, entity.label_) for entity in document.ents]
+        except Exception as error:  # what its parts raise
+            raise as_realmctl_error(error, model) or InputError(
+                f"tagger spacy:{model}: this pipeline fails at a sentence ({one_line(error)}). Name another pipeline."
+            ) from None
 
     return find
+
+
+def _needed_pipes(pipeline: Any) -> list[str]:
+    """Return the names of the pipes that find entities and of those whose output they need; none if no pipe finds any.
+
+    A ruler whose patterns ask for parts of speech, lemmas and the like needs every pipe before it.
+    """
+    factories = {name: pipeline.get_pipe_meta(name).factory for name in pipeline.pipe_names}
+    finders = [name for name, factory in factories.items() if factory in ENTITY_PIPES]
+    needed = {*finders, *(name for name, factory in factories.items() if factory in INPUT_PIPES and finders)}
+    for place, name in enumerate(pipeline.pipe_names):
+        if name in finders and "ruler" in factories[name] and _looks_beyond_text(pipeline.get_pipe(name)):
+            needed |= {*pipeline.pipe_names[:place]}
+    return [name for name in pipeline.pipe_names if name in needed]
+
+
+def _looks_beyond_text(ruler: Any) -> bool:
+    """Whether a pattern of a ruler asks of tokens what their text alone does not say."""
+    asked = {str(getattr(ruler, "phrase_matcher_attr", None) or "ORTH").upper()}
+    for token in (each for entry in ruler.patterns for each in entry["pattern"] if isinstance(each, dict)):
+        asked |= {str(name).upper() for name in token}
+    return not all(name in OF_TEXT or (name.startswith(("IS_", "LIKE_")) and name != "IS_SENT_START") for name in asked)

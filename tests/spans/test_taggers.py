@@ -8,7 +8,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.spans.salient import ENTITY, SalientSpan, resolve_overlaps
 from realmctl.spans.settings import find_spacy_model
-from realmctl.spans.taggers import AnchorTagger, AutoTagger, RuleTagger, SentenceTagger, spacy_finder
+from realmctl.spans.taggers import AnchorTagger, AutoTagger, RuleTagger, SentenceTagger, _needed_pipes, spacy_finder
 from tests.fixtures.blocks import make_blocks
 
 
@@ -115,6 +115,39 @@ def test_a_trained_spacy_ner_runs(tmp_path):
         pipeline.update(examples, sgd=optimizer)
     pipeline.to_disk(tmp_path / "ner")
     assert [list(spans) for spans in spacy_finder(str(tmp_path / "ner"))(["met Ada."])] == [[(4, 7, "PERSON")]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        ("Ada", ["names"]),
+        ([{"lower": "ada"}, {"IS_TITLE": True}], ["names"]),
+        ([{"POS": "PROPN"}], ["marker", "names"]),
+        ([{"TEXT": "Ada"}, {"pos": {"IN": ["PROPN"]}}], ["marker", "names"]),
+        ([{"_": {"known": True}}], ["marker", "names"]),
+    ],
+)
+def test_a_ruler_keeps_the_pipes_that_its_patterns_need(tmp_path, pattern, needed):
+    """A ruler may have any name, and what stands behind it is not needed."""
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("attribute_ruler", name="marker").add([[{"IS_TITLE": True}]], {"POS": "PROPN"})
+    spacy.tokens.Token.set_extension("known", getter=lambda token: token.text == "Ada", force=True)
+    pipeline.add_pipe("entity_ruler", name="names").add_patterns([{"label": "PERSON", "pattern": pattern}])
+    pipeline.add_pipe("sentencizer")
+    assert _needed_pipes(pipeline) == needed
+    pipeline.to_disk(tmp_path / "pipeline")
+    (found,) = spacy_finder(str(tmp_path / "pipeline"))(["She met Ada Lorn."])
+    assert list(found)[-1][2] == "PERSON"
+
+
+def test_a_pipeline_that_fails_is_told(ruler, monkeypatch):
+    def fail(*_: object, **__: object):
+        raise ValueError("[E155] the pipeline needs a part that it lacks")
+
+    finder = spacy_finder(ruler)
+    monkeypatch.setattr(spacy.language.Language, "pipe", fail)
+    with pytest.raises(InputError, match=r"spacy:.*E155"):
+        list(finder(["Ada."]))
 
 
 def test_a_missing_spacy_model_says_how_to_get_it():
