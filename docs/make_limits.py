@@ -71,7 +71,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "extras.documents.pdf.MAX_PDF_BYTES": ("bytes", "a PDF"),
         "extras.documents.pdf.MAX_PDF_PAGES": ("", "pages of a PDF"),
         "extras.documents.pdf.MAX_PDF_LINES": ("", "lines of a PDF"),
-        "extras.documents.pages.MAX_HTML_DEPTH": (
+        "extras.documents.html_lines.MAX_HTML_DEPTH": (
             "",
             "elements of HTML within each other; a page of more is set aside",
         ),
@@ -82,10 +82,15 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "extras.documents.by_pandoc.MAX_OFFICE_BYTES": ("bytes", "a file that pandoc reads"),
         "extras.documents.apart.MAX_PARSE_MEMORY": (
             "bytes",
-            "memory of the process that reads a PDF, or a file by pandoc",
+            "memory of the process that reads a PDF, a page of HTML or Markdown, or a file by pandoc",
         ),
-        "extras.documents.apart.MAX_PARSE_SECONDS": ("seconds", "computing by this process"),
-        "extras.documents.apart.MAX_PARSE_OUTPUT": ("bytes", "what this process writes"),
+        "extras.documents.apart.MEMORY_OF_A_BYTE": ("bytes", "further memory for each byte of a page of HTML"),
+        "extras.documents.apart.MAX_PARSE_SECONDS": (
+            "seconds",
+            "computing by this process for one file; a page of more is set aside",
+        ),
+        "extras.documents.apart.MAX_PARSE_WAIT": ("seconds", "waiting for this process, on a clock"),
+        "extras.documents.apart.MAX_PARSE_OUTPUT": ("bytes", "what this process writes of one file"),
         "corpus.formats.records.MAX_TITLE_LINE": ("characters", "a first line that is taken for a title"),
         "corpus.wiki.dump.MAX_PAGE_BYTES": ("bytes", "a page of a dump; a longer one is skipped"),
         "corpus.wiki.dump.MAX_FIELD_CHARS": ("characters", "a title or another short field of a page"),

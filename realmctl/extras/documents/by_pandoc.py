@@ -14,8 +14,8 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, ResourceError, require_package
-from realmctl.extras.documents import apart, sphinx
-from realmctl.extras.documents.pages import document_of_html
+from realmctl.extras.documents import apart
+from realmctl.extras.documents.pages import document_of
 from realmctl.inputs import streams
 
 MAX_OFFICE_BYTES = 2**28
@@ -100,7 +100,7 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
     if why:
         raise InputError(f"{file.path} cannot be read as {READ[name]}, because {why}. Save it anew, or leave it out.")
     html = parsed.output.decode(errors="replace")
-    found = document_of_html(file, sphinx.as_shown(html) if name == "rst" else html, "")
+    found = document_of(file, "rst" if name == "rst" else "html", html)
     yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
 
 

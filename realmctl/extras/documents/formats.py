@@ -9,9 +9,9 @@ from functools import partial
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
 from realmctl.corpus.formats.detect import ROOT
 from realmctl.corpus.formats.format import Format
-from realmctl.extras.documents import by_pandoc, mail, pages, pdf
+from realmctl.extras.documents import by_pandoc, html_lines, mail, pages, pdf
 
-HTML_ROOTS = pages.BLOCKS | {
+HTML_ROOTS = html_lines.BLOCKS | {
     "html",
     "head",
     "meta",

@@ -20,7 +20,7 @@ from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.corpus.wrapped import unwrapped
 from realmctl.errors import require_package
 from realmctl.execution.deadline import DeadlineError, deadline
-from realmctl.extras.documents.pages import document_of_html
+from realmctl.extras.documents.pages import document_of
 from realmctl.inputs import streams
 
 MAX_MESSAGE_BYTES = MAX_TEXT_FILE
@@ -123,7 +123,7 @@ def _document(file: CorpusFile, name: str, where: str, message: Message) -> Foun
     text = unwrapped("\n\n".join(map(_text, plain)).strip())
     if not text and parts:
         require_package("selectolax", "documents", f"{where} is a message in HTML, and reading it")
-        found = document_of_html(file, "\n".join(map(_text, parts)), title)
+        found = document_of(file, "html", "\n".join(map(_text, parts)), title)
         if isinstance(found, SkippedPage):
             return SkippedPage(name, title, found.reason, where)
         if isinstance(found, Document):

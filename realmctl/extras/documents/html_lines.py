@@ -1,0 +1,348 @@
+"""The program that reads the lines of many pages of HTML and Markdown, one after the other, in a process of its own (`apart.ManyParses`)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import accumulate
+from typing import Any
+
+from realmctl.extras.documents import sphinx
+from realmctl.extras.documents.many_parses import answer
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "br",
+        "caption",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hr",
+        "li",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "tfoot",
+        "thead",
+        "tr",
+        "ul",
+    ]
+) | frozenset(HEADINGS)
+"""Elements that begin and end a line."""
+CELLS = ("td", "th")
+POWER = re.compile(r"[+\-\u2212]?\d{1,9}")
+NO_TEXT = frozenset(
+    [
+        "button",
+        "annotation",
+        "head",
+        "iframe",
+        "nav",
+        "noscript",
+        "object",
+        "script",
+        "select",
+        "style",
+        "svg",
+        "template",
+        "textarea",
+    ]
+)
+BOILERPLATE = frozenset({"aside", "footer", "header"})
+"""Left out of a page that does not say which part is its content (`main`, or a single `article`)."""
+NO_CONTENT = frozenset({"navigation", "search"})
+BOILERPLATE_ROLES = frozenset({"banner", "complementary", "contentinfo"})
+"""Roles of WAI-ARIA that say what `nav`, `aside`, `footer` and `header` say."""
+NAVIGATION = frozenset(
+    [
+        "breadcrumb",
+        "breadcrumbs",
+        "menu",
+        "nav",
+        "navbar",
+        "navfooter",
+        "navheader",
+        "navi",
+        "navigation",
+        "navlist",
+        "pagination",
+        "sidebar",
+        "toc",
+    ]
+)
+"""Words of classes and ids of navigation, in pages that mark it by neither `nav` nor a role: those of Javadoc, Doxygen, DocBook, Texinfo and Bootstrap."""
+WORD_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+JUDGED_DEPTH = 4
+"""How many elements named like navigation are judged where each stands in the one before. So no text is counted more often."""
+SIGNS = frozenset(
+    [
+        "boring",
+        "fn-backref",
+        "footnote-back",
+        "footnote-backref",
+        "footnote-ref",
+        "footnote-reference",
+        "headerlink",
+        "hideme",
+        "lineno",
+        "linenos",
+        "mw-editsection",
+        "rightside",
+        "viewcode-back",
+        "viewcode-link",
+    ]
+)
+"""Classes of signs: beside a heading of Sphinx, MkDocs and MediaWiki, at a footnote of pandoc, Sphinx and mdBook, numbers of lines of code, lines
+that mdBook hides until they are asked for, and what leads to the source of an item of Sphinx and rustdoc or unfolds it."""
+FOOTNOTE_ROLES = frozenset({"doc-backlink", "doc-noteref"})
+SIGNS_OF_LINKS = frozenset(
+    {"#", "\u00a7", "\u00b6", "\u200b", "\u21a9", "\u21a9\ufe0e", "\u21a9\ufe0f", "\u25c6", "\U0001f517"}
+)
+"""Texts of links to a heading itself, or back from a footnote."""
+NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+MAX_HTML_DEPTH = 2**14
+"""How deep elements may be nested; the parser's time grows with the square of it. A page of more is set aside."""
+NESTING = re.compile(
+    r"<(/?)(?!(?:p|li|d[dt]|t[drh]|tbody|thead|tfoot|option|br|hr|img|input|link|meta|wbr|col|area|source)\b)[a-z]",
+    re.IGNORECASE,
+)
+"""The begin or end of an element that nests: with an end tag that may not be left out."""
+NEAR_SIBLINGS = 8
+OF_LINES = "table, pre, " + ", ".join(HEADINGS)
+ITEMS_OF_A_LINE, CHARACTERS_OF_A_LINE = 10, 1000
+"""What only a cell of a table that lays out a page holds: such elements, more items of lists, or more text."""
+ASKED = frozenset({*HEADINGS, "dt", "summary"})
+"""Elements whose button is their text, as in an accordion."""
+ITEM_MARK = re.compile(r"(?:-|\d+\.)\s+")
+TAKES_ALL = re.compile(
+    rf"<(/?)({'|'.join(sorted(NO_TEXT | BOILERPLATE | {'article', 'main', 'noembed', 'noframes', 'plaintext', 'title', 'xmp'}))})(?=[\s/>])",
+    re.IGNORECASE,
+)
+"""Tags that take what follows them, or what stands before, out of the text."""
+
+
+def _without_lonely_tags(html: str) -> str:
+    """Markdown's HTML, in which a name such as <object> that is no element, since it does not begin and end, is text."""
+    counts = Counter((name.lower(), end) for end, name in TAKES_ALL.findall(html))
+    return TAKES_ALL.sub(
+        lambda tag: tag[0] if counts[tag[2].lower(), ""] == counts[tag[2].lower(), "/"] else f"&lt;{tag[0][1:]}", html
+    )
+
+
+def page_of(asked: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the titles that a page has (`titles`), and its lines, each with whether it is a heading (`lines`); or why it is set aside (`aside`).
+
+    asked: `kind`, as of `pages.document_of`.
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    is_marked = asked["kind"] == "markdown"
+    if is_marked:
+        from markdown_it import MarkdownIt
+
+        text = _without_lonely_tags(MarkdownIt("commonmark").enable("table").render(text))
+    if _depth(text) > MAX_HTML_DEPTH:
+        return {"aside": f"its elements are nested more than {MAX_HTML_DEPTH:,} deep"}
+    page = LexborHTMLParser(sphinx.as_shown(text) if asked["kind"] == "rst" else text)
+    content = page.body
+    if not is_marked and (marked := _content(page)) is not None:
+        content, is_marked = marked, True
+    return {
+        "titles": [_one_line(each.text()) for each in page.css("head > title")[:1]],
+        "lines": _lines(content, is_marked) if content is not None else [],
+    }
+
+
+def _depth(html: str) -> int:
+    """How many elements are open at once, at most, if none is closed by another one."""
+    return max(accumulate((-1 if tag[1] else 1 for tag in NESTING.finditer(html)), initial=0))
+
+
+def _content(page: Any) -> Any:
+    """The part of a page that it says is its content: an article that is alone in `main`, or `main`, or an article that is alone."""
+    for main in page.css("main, [role=main]"):
+        if main.text().strip():
+            within = main.css("article")
+            return within[0] if len(within) == 1 and within[0].text().strip() else main
+    articles = page.css("article")
+    return articles[0] if len(articles) == 1 and articles[0].text().strip() else None
+
+
+def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
+    """Return the lines of an element, and whether each is a heading. Nodes are kept on a stack, since a page may be nested deeply."""
+    lines, line = list[tuple[str, bool]](), list[str]()
+    numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
+    cells: list[int] = []  # of the rows that are open: how many cells they have
+    in_code = in_heading = in_cell = in_named = 0
+
+    def end_line() -> None:
+        if in_cell:
+            line.append(" ")
+            return
+        text = "".join(line)
+        line.clear()
+        if not text.strip(" |\n\t"):
+            text = ""
+        for each in text.split("\n") if in_code else [text]:
+            if found := each.rstrip() if in_code else _one_line(each):
+                lines.append((found, in_heading > 0))
+
+    stack: list[tuple[Any, bool]] = [(content, False)]
+    while stack:
+        node, is_end = stack.pop()
+        tag = node.tag
+        if tag == "-text":
+            line.append(node.text(deep=False))
+            continue
+        if is_end:
+            in_cell -= tag in CELLS and _is_part_of_line(node)
+            if tag in BLOCKS:
+                end_line()
+            in_code -= tag == "pre"
+            in_heading -= tag in HEADINGS
+            if tag in ("ul", "ol"):
+                numbers.pop()
+            elif tag == "tr":
+                cells.pop()
+            in_named -= _is_named_navigation(node)
+            continue
+        if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
+            continue
+        is_named = _is_named_navigation(node)
+        if is_named and in_named < JUDGED_DEPTH and _is_mostly_links(node):
+            continue
+        in_named += is_named
+        if tag in BLOCKS and (tag in ("li", "ol", "ul") or not ITEM_MARK.fullmatch("".join(line))):
+            end_line()
+        in_code += tag == "pre"
+        in_heading += tag in HEADINGS
+        if tag in ("ul", "ol"):
+            numbers.append(_number(node, "start", 1) if tag == "ol" else None)
+        elif tag == "li":
+            number = numbers[-1] if numbers else None
+            if number is not None:
+                number = _number(node, "value", number)
+                numbers[-1] = number + 1
+            line.append("" if in_cell else "- " if number is None else f"{number}. ")
+        elif tag == "tr":
+            cells.append(0)
+        elif tag in CELLS:
+            is_part = _is_part_of_line(node)
+            if (is_part and cells and cells[-1]) or "".join(line).strip():
+                line.append(" | ")
+            if cells:
+                cells[-1] = cells[-1] + 1 if is_part else 0
+            in_cell += is_part
+        elif tag == "sup" and line and line[-1][-1:].isdigit() and POWER.fullmatch(node.text().strip()):
+            line.append("^")
+        stack.append((node, True))
+        stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
+    end_line()
+    return lines
+
+
+def _is_part_of_line(cell: Any) -> bool:
+    """Whether a cell of a table is a part of its row's line, and does not lay out a part of the page."""
+    if cell.css_first(OF_LINES) is not None:
+        return False
+    return len(cell.css("li")) <= ITEMS_OF_A_LINE and len(cell.text()) <= CHARACTERS_OF_A_LINE
+
+
+def _number(node: Any, name: str, default: int) -> int:
+    """The whole number of an attribute; `default` where there is none, or one of more than nine digits."""
+    found = re.fullmatch(r"\s*([+-]?\d{1,9})\s*", node.attributes.get(name) or "")
+    return int(found[1]) if found else default
+
+
+def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
+    attributes = node.attributes
+    role = (attributes.get("role") or "").lower()
+    if tag in NO_TEXT and not (tag == "button" and _is_asked(node)):
+        return False
+    is_hidden = "hidden" in attributes and attributes["hidden"] != "until-found" and role != "tabpanel"
+    if is_hidden or attributes.get("aria-hidden") == "true" or NOT_SHOWN.search(attributes.get("style") or ""):
+        return False
+    classes = (attributes.get("class") or "").split()
+    if role in NO_CONTENT or role in FOOTNOTE_ROLES or not SIGNS.isdisjoint(classes):
+        return False
+    if tag == "sup" and "reference" in classes:  # MediaWiki's
+        return False
+    if tag == "a" and node.text().strip() in SIGNS_OF_LINKS:
+        return False
+    if tag == "footer" or role == "contentinfo":
+        return node.parent is not None and node.parent.tag == "blockquote"
+    return (
+        is_marked
+        or not (tag in BOILERPLATE or role in BOILERPLATE_ROLES)
+        or (tag == "header" and node.css_first("h1") is not None)
+    )
+
+
+def _is_named_navigation(node: Any) -> bool:
+    names = " ".join(filter(None, map(node.attributes.get, ("class", "id"))))
+    return bool(names) and not NAVIGATION.isdisjoint(word.lower() for word in WORD_OF_NAME.findall(names))
+
+
+def _is_mostly_links(node: Any) -> bool:
+    """Whether an element without a heading holds links, and they hold more than half of its characters."""
+    if node.tag == "a" or node.css_first(", ".join(HEADINGS)) is not None:
+        return False
+    in_links = sum(len("".join(link.text().split())) for link in node.css("a[href]"))
+    return 2 * in_links > len("".join(node.text().split()))
+
+
+def _is_asked(button: Any) -> bool:
+    """Whether a button is all the text of a heading or of a summary, at most three elements deep in it."""
+    node = button
+    for _ in range(3):
+        if not _is_alone(node):
+            return False
+        node = node.parent
+        if node is None or node.tag in ASKED:
+            return node is not None
+    return False
+
+
+def _is_alone(node: Any) -> bool:
+    """Whether no sibling of a node has text, of a few on each side. A node with more siblings is not alone."""
+    for side in ("prev", "next"):
+        sibling = getattr(node, side)
+        for _ in range(NEAR_SIBLINGS):
+            if sibling is None:
+                break
+            if sibling.tag in NO_TEXT or not sibling.text().strip():
+                sibling = getattr(sibling, side)
+            else:
+                return False
+        else:
+            return False
+    return True
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    answer(page_of)
