@@ -114,6 +114,26 @@ PROMISES = [
         ["tests/pipeline/test_settings.py"],
     ),
     (
+        "A document that takes its parser beyond its time, its memory or its output ends the process of the parser, and not the run. So does one that makes it crash.",
+        ["tests/extras/documents/test_apart.py"],
+    ),
+    (
+        "A damaged tokenizer is refused before its library sees it: ids, merges, unknown tokens, and how much longer it makes a text. A library that gives up is one clear error.",
+        ["tests/tokens/test_library_file.py"],
+    ),
+    (
+        "A judgement and a number of a measure beyond its range is refused before anything is computed.",
+        ["tests/extras/ir/ranking/test_measures.py", "tests/extras/ir/ranking/test_qrels.py"],
+    ),
+    (
+        "A request whose body has no clear end is refused, and no error of the server names a folder of it.",
+        ["tests/extras/serve/web/test_guards.py", "tests/extras/serve/web/test_mistakes.py"],
+    ),
+    (
+        "Nothing of a folder of documents is opened before it is known to be a file.",
+        ["tests/faults/hostile/test_odd_entries.py"],
+    ),
+    (
         "Whatever lies where a file is named, of any option of any command: a result or one clear error.",
         ["tests/faults/hostile/test_every_place.py"],
     ),

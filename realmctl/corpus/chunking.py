@@ -25,7 +25,7 @@ from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.wiki.dump import stated_language
 from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
-from realmctl.errors import InputError
+from realmctl.errors import AccessError, InputError
 from realmctl.execution.shards import LOCAL, map_units, worker_count
 from realmctl.log import progress, say, warn
 from realmctl.pipeline.trial import Trial
@@ -146,13 +146,16 @@ def chunk_corpus(
 
 
 def in_its_language(corpus: Sequence[Path], settings: ChunkSettings) -> ChunkSettings:
-    """Return the settings with the language of the corpus: the one named, or what the first file says if it is a dump, or English."""
+    """Return the settings with the language of the corpus: the one named, or what the first file says if it is a dump, or English.
+
+    What is no file, such as a named pipe, is not opened: where such entries of a folder are skipped, the first file is the first that can be read.
+    """
     if settings.language != AUTO:
         return settings
-    first = next(iter(corpus_files(corpus, settings)), None)
+    first = next((file for file in corpus_files(corpus, settings) if not file.problem), None)
     try:
         stated = stated_language(first.path) if first and settings.format in ("auto", "dump") else ""
-    except InputError:  # the file cannot be read, which its reader reports or skips
+    except (InputError, AccessError):  # the file cannot be read, which its reader reports or skips
         stated = ""
     return ChunkSettings.of({**vars(settings), "language": stated if stated in language_codes() else "en"})
 

@@ -145,6 +145,7 @@ def localise(
         return _same_type(value, _fetched(str(value), flag, files))
     if not path.is_fifo() or not spool:
         raise InputError(_not_readable(f"{flag} {value}"))
+    say(f"{flag} {value}: reading a pipe, until the program that writes to it ends")
     with path.open("rb") as stream:
         return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}", f"{flag} {value}"))
 

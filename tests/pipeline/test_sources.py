@@ -155,13 +155,14 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch, spools):
     assert not list(spools.iterdir())
 
 
-def test_a_pipe_is_read_as_a_file(tmp_path):
+def test_a_pipe_is_read_as_a_file(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     thread = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"from a pipe",))
     thread.start()
     made = Plain(corpus=(tmp_path / "pipe",)).make(tmp_path / "plain")
     thread.join()
     assert made.file("corpus.txt").read_text() == "from a pipe"
+    assert "/pipe: reading a pipe, until" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
