@@ -94,7 +94,8 @@ def _print(message: str) -> None:
 
 def warn(message: str) -> None:
     """Print one line that the user should not miss."""
-    _print(f"warning: {message}")
+    if _observer.get() is None:
+        _print(f"warning: {message}")
 
 
 class Pace:
@@ -226,10 +227,11 @@ _observer = ContextVar[Observer | None]("observer", default=None)
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Let an observer see the progress of what is done within. It may raise an exception to end it."""
+    """Let an observer see the progress of what is done within. It may raise an exception to end it. Nothing is printed meanwhile."""
     before = _observer.set(observer)
     try:
-        yield
+        with untold():
+            yield
     finally:
         _observer.reset(before)
 

@@ -17,6 +17,9 @@ from realmctl.pipeline import Stage, help_texts, reads
 from realmctl.pipeline.trial import NotTried, Trial
 from realmctl.retrieval.embedding.settings import EmbedSettings
 
+MANY_BLOCKS = 100_000
+"""So many blocks may take days, so embedding is tried before it starts."""
+
 
 class Embed(EmbedSettings, Stage):
     """Embed every block with a retriever.
@@ -107,6 +110,10 @@ class Embed(EmbedSettings, Stage):
 
         width, size = read_settings(self.retriever.path).projection, 2 if self.dtype == "float16" else 4
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
+
+    @property
+    def may_take_days(self) -> bool:
+        return int(self.blocks.metrics.get("blocks", 0)) >= MANY_BLOCKS
 
     def trial(self) -> Trial:
         from realmctl.retrieval.embedding.embedding import try_to_embed

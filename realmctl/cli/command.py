@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, replace
@@ -20,7 +21,7 @@ from realmctl.artifacts import catalogue
 from realmctl.cli import completion
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import DryRun, Json, Out, Workspace, computes, path, text
+from realmctl.cli.options import DryRun, Json, Out, Workspace, Yes, computes, path, text
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import ROLE, Command, Role, Settings, Stage, flag_of, hints, planning, presets, roles
@@ -66,7 +67,7 @@ _keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_O
 def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parameter]]:
     """Return what a stage's command does, and the options that every stage has."""
 
-    def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
+    def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, yes: bool = False, **values: Any) -> None:
         name = values.pop("preset", None)  # its callback has set the defaults of the other options
         preset = presets.settings_of(name, stage.command()) if name else {}
         given = _given(values)
@@ -80,6 +81,7 @@ def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parame
         if dry_run:
             print_result(planning.plan(made, series, measure=True), json, planning.plan_text)
         else:
+            planning.tell_days(made, series, yes or not sys.stdin.isatty())
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
             if processes.is_first():
                 print_result(entry, json, lambda value: str(value["path"]))
@@ -92,6 +94,7 @@ def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parame
         _keyword("workspace", default=Path("artifacts"), annotation=Workspace),
         _keyword("json", default=False, annotation=Json),
         _keyword("dry_run", default=False, annotation=DryRun),
+        *([_keyword("yes", default=False, annotation=Yes)] if stage.may_take_days is not Stage.may_take_days else []),
     ]
 
 

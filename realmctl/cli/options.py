@@ -61,6 +61,7 @@ Threads = Annotated[
 ]
 Quiet = Annotated[bool, _output("--quiet", "-q", help="Print only errors on stderr.")]
 DryRun = Annotated[bool, _output("--dry-run", help=help_texts.DRY_RUN)]
+Yes = Annotated[bool, _output("--yes", "-y", help="Start also what takes more than a day.")]
 Out = Annotated[Path | None, _output("--out", "-o", parser=path, help=help_texts.OUT)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -104,11 +104,12 @@ class Pipeline:
         return made
 
     def outline(self, steps: Iterable[PipelineStep]) -> list[dict[str, Any]]:
-        """Return the plan for `--dry-run`. A step is looked up in its series if all its inputs exist."""
+        """Return the plan for `--dry-run`. A step is looked up in its series if all its inputs exist; if it is to be made, it is tried."""
         made: dict[str, Artifact] = {}
         lines = []
         for step in steps:
-            reused = self.existing(step, made)
+            known = self._planned(step, made, measure=True)
+            reused = open_artifact(known["makes"]) if known and known["reuses"] else None
             if reused:
                 made[step.name] = reused
             values = {name: _shown(value) for name, value in step.values.items()}
@@ -121,16 +122,29 @@ class Pipeline:
                     "inputs": inputs,
                     "values": values,
                     "made": path,
+                    "seconds": known["estimate"].get("seconds") if known else None,
                 }
             )
         return lines
 
     def existing(self, step: PipelineStep, made: Mapping[str, Artifact]) -> Artifact | None:
         """Return the version with the step's recipe. None if there is none, or if an input does not exist yet."""
+        planned = self._planned(step, made)
+        return open_artifact(planned["makes"]) if planned and planned["reuses"] else None
+
+    def _planned(
+        self, step: PipelineStep, made: Mapping[str, Artifact], *, measure: bool = False
+    ) -> dict[str, Any] | None:
+        """Return what a step would do; None if an input does not exist yet. With `measure` a part of its work is tried."""
         if not step.needs <= made.keys():
             return None
-        planned = plan(step.build(made, self.workspace), self.workspace / step.name)
-        return open_artifact(planned["makes"]) if planned["reuses"] else None
+        stage, out = step.build(made, self.workspace), self.workspace / step.name
+        if measure:
+            with suppress(
+                RealmctlError, OSError
+            ):  # a part of the work may fail where all of it does not; making it tells
+                return plan(stage, out, measure=True)
+        return plan(stage, out)
 
 
 class _Counter:
@@ -219,6 +233,7 @@ def outline_text(value: Mapping[str, Any]) -> str:
     lines = []
     for step in value["steps"]:
         given = " ".join(f"{name}={it}" for name, it in {**step["inputs"], **step["values"]}.items())
-        state = f"made: {step['made']}" if step["made"] else "to make"
+        takes = f", {duration_text(step['seconds'])}" if step["seconds"] is not None else ""
+        state = f"made: {step['made']}" if step["made"] else f"to make{takes}"
         lines.append(f"{step['output']:<20} {step['stage']:<12} {state:<28} {given}".rstrip())
     return "\n".join(lines)

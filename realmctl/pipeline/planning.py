@@ -9,9 +9,14 @@ from typing import Any
 
 from realmctl.amounts import duration_text, number_text, size_text
 from realmctl.artifacts import Origin, open_artifact, series
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.execution import processes
+from realmctl.log import say
 from realmctl.pipeline.stage import Stage
 from realmctl.pipeline.trial import NotTried
+
+DAY = 86_400.0
+"""Seconds from which the time that a stage takes is told before it starts."""
 
 
 def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
@@ -30,6 +35,7 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
         unfinished = None if made else local.unfinished(out, origin)
         estimate = {**local.estimate(), **_seconds_of_equal_settings(out, origin)}
         if measure and not made:
+            say("dry run: a part of the work is done in a temporary folder, to measure time and memory")
             with suppress(NotTried):
                 estimate |= local.trial().estimate()
         found = local.preview() if measure else {}
@@ -44,6 +50,37 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
         "recipe": origin.recipe,
         "estimate": estimate,
     }
+
+
+def tell_days(stage: Stage, out: Path, go_on: bool) -> None:
+    """Say how long a stage takes if that is more than a day.
+
+    Args:
+        stage: The stage.
+        out: Folder of the series. What is there already, or begun, takes no trial.
+        go_on: Whether it is to start in spite of that.
+
+    Raises:
+        ConfigError: It takes more than a day, and is not to start.
+    """
+    if not stage.may_take_days or processes.world_size() > 1:
+        return
+    known = plan(stage, out)
+    if known["reuses"] or known["resumes"]:
+        return
+    say(f"{stage.command()}: a part of the work is tried, to know how long all of it takes")
+    with stage.localised() as local:
+        try:
+            trial = local.trial()
+        except NotTried:
+            return
+    if trial.seconds < DAY:
+        return
+    shorter = f" For a shorter run: {found}." if (found := stage.shorter(trial)) else ""
+    told = f"{stage.command()}: this takes about {duration_text(trial.seconds)} on this machine.{shorter}"
+    if not go_on:
+        raise ConfigError(f"{told} Start it with --yes if that is meant.")
+    say(f"{told} It starts now.")
 
 
 def _seconds_of_equal_settings(out: Path, origin: Origin) -> dict[str, float]:

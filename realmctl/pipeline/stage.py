@@ -125,6 +125,15 @@ class Stage(Settings):
         """
         return tried(self.run, self.origin(), self.counted)
 
+    @property
+    def may_take_days(self) -> bool:
+        """Whether the command tries the stage before it starts, to say how long it takes if that is more than a day."""
+        return False
+
+    def shorter(self, trial: Trial) -> str:
+        """Return options with which the stage takes less, if it has some."""
+        return ""
+
     def shrunk(self, folder: Path) -> tuple[Self, float] | None:
         """Return the same stage with as little work as makes an artifact on which later stages can be tried.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from realmctl.artifacts import Origin, Writer
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.log import observed, say
+from realmctl.log import observed
 from realmctl.pipeline.trial import STEPS, Trial
 
 MEASURED_STEPS = range(2, 20)
@@ -133,7 +133,6 @@ def tried(run: Callable[[Writer], Mapping[str, object]], origin: Origin, counted
         origin: Its origin.
         counted: The unit whose progress ends the trial; other progress is then seen through. Empty for any.
     """
-    say("dry run: a part of the work is done in a temporary folder, to measure time and memory")
     with suppress(OSError):
         PEAK_OF_THIS_PROCESS.write_text("5", encoding="ascii")  # forgets the largest memory so far (proc(5))
     with temporary_folder() as folder:

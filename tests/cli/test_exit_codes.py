@@ -170,5 +170,6 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path):
     [("tag", "chunk"), ("pretrain", "chunk"), ("build-index", "embed"), ("eval-em --questions q.jsonl", "finetune")],
 )
 def test_a_missing_input_names_the_command_that_makes_it(realmctl, tmp_path, command, maker):
+    Path("q.jsonl").write_text('{"question": "Who?", "answer": ["Ada"]}\n')
     code, _, err = realmctl(*command.split(), "--workspace", tmp_path / "empty")
     assert code == 3 and f"`realmctl {maker}`" in one_paragraph(err)

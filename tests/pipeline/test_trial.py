@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from realmctl.log import progress
-from realmctl.pipeline import planning, trying
+from realmctl.pipeline import Stage, planning, trying
 from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.trying import tried
 from realmctl.training.loop import train
+from realmctl.training.realm import RealmObjective
+from realmctl.training.settings import base
 from realmctl.training.settings.base import TrainSettings
+from stages.embed import Embed
 from stages.mlm_init import MlmInit
+from stages.pretrain import Pretrain
 from tests.fixtures.chain import finetune, pretrain
 from tests.fixtures.parabola import Parabola, writer
 
@@ -147,3 +152,59 @@ def test_other_settings_say_nothing_about_the_time(chain, tmp_path):
     assert planning.plan(MlmInit(steps=2, **settings), tmp_path / "encoder")["estimate"] == {"peak_lr": 1e-4}
     equal = planning.plan(MlmInit(steps=1, **settings), tmp_path / "encoder")
     assert equal["estimate"] == {"peak_lr": 1e-4, "seconds_of_last_version": made.manifest.seconds}
+
+
+def _timed(stage, each):
+    return Trial(1.0, each * stage.batch_size, float(stage.steps), "steps", memory_bytes=100.0)
+
+
+@pytest.mark.parametrize(
+    ("each", "micro_batch", "tried_with", "memory"),
+    [(1.0, 0, [2], 0.0), (0.01, 0, [2, 16, 128], 0.0), (1e-6, 0, [2, 16, 128, 512], 100.0), (1e-6, 4, [2, 4], 100.0)],
+)
+def test_a_trial_takes_as_few_examples_as_tell(chain, monkeypatch, each, micro_batch, tried_with, memory):
+    seen = []
+    monkeypatch.setattr(Stage, "trial", lambda stage: seen.append(stage.batch_size) or _timed(stage, each))
+    stage = pretrain(chain, steps=10, batch_size=512, micro_batch=micro_batch, device="cpu")
+    found = stage.trial()
+    assert seen == tried_with and found.memory_bytes == memory
+    assert found.seconds == pytest.approx(1.0 + 10 * 512 * each)
+
+
+def test_a_trial_of_a_large_batch_computes_few_examples_and_prints_nothing(chain, monkeypatch, capsys):
+    drawn, draw = [], RealmObjective.draw
+    monkeypatch.setattr(RealmObjective, "draw", lambda it, step: drawn.append(it.settings.batch_size) or draw(it, step))
+    monkeypatch.setattr(base, "LONG_STEP", 0.0)
+    found = pretrain(chain, steps=200_000, batch_size=512).trial()
+    assert set(drawn) == {2} and len(drawn) >= 3
+    assert found.count == 200_000 and found.each > 0 and capsys.readouterr().err == ""
+
+
+DAYS = Trial(60.0, 10.0, 200_000.0, "steps")
+
+
+@pytest.fixture
+def long(chain, monkeypatch):
+    """The words of a pre-training of which a trial says that it takes 23 days."""
+    tried_stages = []
+    monkeypatch.setattr(Pretrain, "trial", lambda stage: tried_stages.append(stage) or DAYS)
+    monkeypatch.setattr(Pretrain, "make", lambda stage, out: chain.retriever)
+    parts = [f"--{name}={getattr(chain, name).path}" for name in ("blocks", "spans", "retriever", "index", "encoder")]
+    return ["pretrain", *parts], tried_stages
+
+
+@pytest.mark.parametrize(("terminal", "yes", "code"), [(True, False, 2), (True, True, 0), (False, False, 0)])
+def test_more_than_a_day_is_told_and_asked_for_on_a_terminal(long, realmctl, monkeypatch, terminal, yes, code):
+    words, _ = long
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: terminal))
+    found, _, err = realmctl(*words, *(["--yes"] if yes else []))
+    told = " ".join(err.split())
+    assert found == code and "pretrain: this takes about 23 d 3 h on this machine." in told
+    assert "--batch-size 16 --steps 11520 takes about an hour" in told
+    assert ("Start it with --yes" in told) == (code == 2) and ("It starts now." in told) == (code == 0)
+
+
+def test_a_short_run_and_one_that_exists_are_not_tried(long, realmctl, chain, tmp_path):
+    words, tried_stages = long
+    assert realmctl(*words, "--steps", 100)[0] == 0 and tried_stages == []
+    assert not Embed(blocks=chain.blocks, retriever=chain.retriever).may_take_days

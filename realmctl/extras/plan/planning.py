@@ -159,8 +159,7 @@ class _Planner:
 
     def _tried(self, row: Row, step: PipelineStep, stage: Stage, times: float) -> Row:
         """The row, with the numbers that the stage says of itself."""
-        still = stage.without_refresh() if isinstance(stage, RefreshSettings) else stage
-        trial, said = still.trial().times(times), stage.estimate()
+        trial, said = stage.trial().times(times), stage.estimate()
         seconds = trial.seconds
         if isinstance(stage, RefreshSettings) and stage.refresh != "never":
             built = self.seconds.get(step.inputs.get("index", ""), 0.0)

@@ -12,7 +12,7 @@ from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import Exchange, Precision, Settings, Stage, check_device, help_texts, runtime, setting
-from realmctl.pipeline.trial import STEPS
+from realmctl.pipeline.trial import STEPS, Trial
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 from realmctl.training.names import TRACKERS
@@ -24,6 +24,12 @@ LARGEST_BATCH = 2**17
 
 LARGEST_RATE = 1e6
 """Largest learning rate. Steps far above it leave float32 at once."""
+
+FEWEST_TRIED, LONG_STEP = 2, 0.5
+"""On a CPU a trial begins with steps of so many examples, and takes no more of them where a step takes so many seconds."""
+
+MANY_EXAMPLES = 100_000
+"""A training of so many examples may take days, so it is tried before it starts."""
 
 
 def changes_of(then_lr: Sequence[str]) -> dict[int, float]:
@@ -108,6 +114,10 @@ class TrainSettings(Settings):
         """Return the same settings with one step and little else."""
         return dataclasses.replace(self, steps=1, then_lr=())
 
+    def with_batch(self, examples: int) -> Self:
+        """Return the same settings with so many examples in a step, all at once, to time steps."""
+        return dataclasses.replace(self, batch_size=examples, micro_batch=0)
+
 
 class TrainingStage(TrainSettings, Stage, abstract=True):
     """Base of the stages that train: they can be resumed, and torchrun may start them. A trial counts steps."""
@@ -120,6 +130,35 @@ class TrainingStage(TrainSettings, Stage, abstract=True):
         from realmctl.training.data_parallel import together
 
         return together(self.device)
+
+    def trial(self) -> Trial:
+        """Time steps of few examples, and of more until they take a while or fill a micro-batch. A step takes as long as its examples.
+
+        The memory is known only if a whole micro-batch was computed.
+        """
+        from realmctl.models.precision import pick_device
+
+        part = self.batch_size if self.batch_size < 2 else max(2, min(self.at_once, self.batch_size))
+        examples = min(part, FEWEST_TRIED) if pick_device(self.device).type == "cpu" else part
+        while True:
+            found = super(TrainingStage, self.with_batch(examples)).trial()
+            if examples == part:
+                break
+            if found.each >= LONG_STEP:
+                found = dataclasses.replace(found, memory_bytes=0.0)
+                break
+            examples = min(part, 8 * examples)
+        return dataclasses.replace(found, each=found.each * self.batch_size / examples)
+
+    @property
+    def may_take_days(self) -> bool:
+        return self.steps * self.batch_size >= MANY_EXAMPLES
+
+    def shorter(self, trial: Trial) -> str:
+        """Return options of a run of about an hour."""
+        examples = int(3600 * self.batch_size / trial.each)
+        batch = max(2, min(self.batch_size, 16, examples // 100))
+        return f"--batch-size {batch} --steps {max(1, examples // batch)} takes about an hour"
 
     def shrunk(self, folder: Path) -> tuple[Self, float]:
         return self.one_step(), 1.0

@@ -64,6 +64,9 @@ class RefreshSettings(TrainSettings):
         """Return the same settings with an index that stays as it is."""
         return dataclasses.replace(self, refresh=NEVER, max_index_age=0)
 
+    def with_batch(self, examples: int) -> Self:
+        return super(RefreshSettings, self.without_refresh()).with_batch(examples)
+
     @property
     def period(self) -> int:
         """Steps between two snapshots; with `auto`, the fewest."""
