@@ -11,7 +11,6 @@ from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.artifacts.hashing import digest_source
 from realmctl.artifacts.series import is_whole, readable_versions
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.corpus.kept_edits import KeptEdits, apply_again
 from realmctl.corpus.sentences import punkt_folder
 from realmctl.corpus.settings import ChunkSettings, language_of
 from realmctl.errors import ConfigError
@@ -78,6 +77,8 @@ class Chunk(ChunkSettings, Stage):
 
     def find(self, out: Path, origin: Origin) -> Artifact | None:
         """Return the version of this recipe, without edits or with those of the newest version, which must stay."""
+        from realmctl.corpus.kept_edits import KeptEdits
+
         newest = _edited_newest(out)
         if newest is None:
             return super().find(out, origin)
@@ -118,6 +119,7 @@ class Chunk(ChunkSettings, Stage):
 
     def _run_with_edits(self, edited: Artifact, out: Writer) -> Mapping[str, object]:
         """Cut the corpus in a folder beside, and apply the edits of the newest version to its blocks."""
+        from realmctl.corpus.kept_edits import apply_again
         from realmctl.corpus.revising import revise_blocks
 
         with temporary_folder(out.path.parent) as folder:
@@ -135,5 +137,7 @@ class Chunk(ChunkSettings, Stage):
 
 def _edited_newest(series: Path) -> Artifact | None:
     """The newest version of a series, if it has edits."""
+    from realmctl.corpus.kept_edits import KeptEdits
+
     newest = next(readable_versions(series), None)
     return newest if newest and KeptEdits.of(newest) else None
