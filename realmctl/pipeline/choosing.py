@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from realmctl.artifacts import Artifact, open_artifact, vocabulary_of
 from realmctl.artifacts.artifact import VERSION_NAME
@@ -125,6 +126,39 @@ def choose(named: Mapping[str, Named], *, blocks_first: bool = False) -> dict[st
         opened = newest[name] if same else open_artifact(candidate.path) if candidate.place is not None else None
         artifacts[name] = None if opened is None else _part(opened, named[name].kinds)
     return artifacts
+
+
+def fitting(
+    blocks: Artifact | Path | str | None,
+    *,
+    models: Mapping[str, Named] = MappingProxyType({}),
+    retriever: Artifact | Path | str | None = None,
+    index: Artifact | Path | str | None = None,
+    indexes: Path | None = None,
+    blocks_first: bool = False,
+) -> dict[str, Artifact | None]:
+    """Return the newest versions that fit each other for a search outside a stage, by name: `models`, `retriever`, `index` and `blocks`.
+
+    Args:
+        blocks: The blocks that are searched.
+        models: Models that may have an index of their own, by name.
+        retriever: A retriever that searches the index; None where the models do, or BM25.
+        index: The index to search. None: the models' own as long as it is of the blocks, otherwise one of `indexes`; without models none.
+        indexes: Where another index is looked for; by default the series `index` beside the blocks.
+        blocks_first: See `choose`.
+
+    Raises:
+        ConfigError, InputError, MismatchError: See `choose`.
+    """
+    named = dict(models)
+    if retriever is not None:
+        named["retriever"] = Named(retriever, ("retriever",), "--retriever")
+    if index is not None:
+        named["index"] = Named(index, ("index",), "--index")
+    elif models and (indexes or blocks):
+        named["index"] = Named(indexes or beside(blocks or "", "index"), ("index",), "--index", tuple(models))
+    named["blocks"] = Named(blocks, ("blocks",), "--blocks")
+    return choose(named, blocks_first=blocks_first)
 
 
 def beside(artifact: Artifact | Path | str, kind: str) -> Path:

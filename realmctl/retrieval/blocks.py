@@ -7,8 +7,7 @@ from pathlib import Path
 from realmctl.artifacts import MANIFEST, Artifact, version_numbers
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.pipeline import Named, choose
-from realmctl.pipeline.choosing import beside
+from realmctl.pipeline.choosing import Named, beside, fitting
 
 ArtifactLike = Path | str | Artifact
 """The values that name an artifact: a series, a version or an open artifact."""
@@ -38,9 +37,6 @@ def with_blocks(
         InputError: no blocks are passed, and there are none beside the artifact's series.
         MismatchError: an artifact is of another kind, or no versions fit each other.
     """
-    named = {"artifact": Named(path, (kind,))}
-    if retriever is not None:
-        named["retriever"] = Named(retriever, ("retriever",))
     if blocks is None and isinstance(path, Artifact | Path | str) and str(path):
         blocks = beside(path, "blocks")
         if not version_numbers(blocks) and not (blocks / MANIFEST).is_file():
@@ -49,11 +45,10 @@ def with_blocks(
             )
     if isinstance(blocks, Corpus):
         blocks = blocks.artifact
-    named["blocks"] = Named(blocks, ("blocks",), "blocks")
-    if kind in ("model", "qa-model"):
-        own = Named(beside(blocks, "index"), ("index",), "index", ("artifact",)) if blocks else None
-        named["index"] = own if index is None and own else Named(index, ("index",), "index")
-    chosen = choose(named)
-    artifact, of_blocks = chosen["artifact"], chosen["blocks"]
+    if kind == "index":
+        chosen = fitting(blocks, index=path, retriever=retriever)
+    else:
+        chosen = fitting(blocks, index=index, models={kind: Named(path, (kind,))})
+    artifact, of_blocks = chosen[kind], chosen["blocks"]
     assert artifact is not None and of_blocks is not None
-    return artifact, of_blocks, chosen.get("index")
+    return artifact, of_blocks, chosen.get("index") if kind != "index" else None

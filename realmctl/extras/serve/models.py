@@ -32,7 +32,7 @@ from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.log import say
-from realmctl.pipeline import Named, choose
+from realmctl.pipeline.choosing import fitting
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.asking import answered_without, named_rows
 from realmctl.retrieval.answering.pretrained_model import MASK, MaskPrediction, PretrainedModel
@@ -375,11 +375,7 @@ def _open_search(
     if closed_book is not None:
         raise ConfigError("--closed-book shows answers beside those of a qa-model. Name one with --qa-model.")
     require_blocks(blocks)
-    named = {"blocks": Named(blocks, ("blocks",), "--blocks")}
-    if retriever is not None:
-        named["retriever"] = Named(retriever, ("retriever",), "--retriever")
-        named["index"] = Named(indexes, ("index",), "index")
-    chosen = choose(named, blocks_first=True)
+    chosen = fitting(blocks, retriever=retriever, index=indexes if retriever else None, blocks_first=True)
     of_blocks, made_by, index = (chosen.get(kind) for kind in ("blocks", "retriever", "index"))
     assert of_blocks is not None
     searcher = searcher_type("dense" if index else "bm25").start(

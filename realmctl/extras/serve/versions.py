@@ -31,8 +31,8 @@ from realmctl.errors import ConfigError, InputError, LockedError
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.log import say, untold
-from realmctl.pipeline import Named, choose, flag_of, resolve
-from realmctl.pipeline.choosing import make_index_hint
+from realmctl.pipeline import Named, flag_of, resolve
+from realmctl.pipeline.choosing import fitting, make_index_hint
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.revise import Revise
@@ -105,10 +105,7 @@ class Versions:
         named = {
             name: Named(place, kinds, flag_of(name)) for name, (place, kinds) in models.items() if place is not None
         }
-        if named:
-            named["index"] = Named(self.indexes, ("index",), "index", tuple(named))
-        named["blocks"] = Named(self.blocks, ("blocks",), "--blocks")
-        chosen = choose(named)
+        chosen = fitting(self.blocks, models=named, indexes=self.indexes)
         asked, filled, index = (chosen.get(name) for name in ("qa_model", "model", "index"))
         if index is None:
             index = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest.parts), None)

@@ -9,7 +9,7 @@ from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import InputError
 from realmctl.log import say
 from realmctl.models.precision import check_precision
-from realmctl.pipeline import Named, choose
+from realmctl.pipeline.choosing import fitting
 from realmctl.retrieval.blocks import ArtifactLike
 from realmctl.retrieval.names import Bm25Tokens, Fusion, check_options
 from realmctl.retrieval.search.methods import start_method, uses_index
@@ -82,9 +82,10 @@ def load_search(
         for name in [name for name, given in named.items() if given is not None]:
             say(f"search: the method {method} does not use the {name}, so it is ignored")
         named = {}
-    named["blocks"] = blocks
-    asked = {name: Named(given or folder / name, (name,), f"--{name}") for name, given in named.items()}
-    chosen = choose(asked, blocks_first=True)
+    asked = {name: given or folder / name for name, given in named.items()}
+    chosen = fitting(
+        blocks or folder / "blocks", retriever=asked.get("retriever"), index=asked.get("index"), blocks_first=True
+    )
     of_blocks = chosen["blocks"]
     assert of_blocks is not None
     inputs = SearchInputs(
