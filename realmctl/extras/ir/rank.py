@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
+from realmctl.extras.ir.settings import RankSettings
 from realmctl.pipeline import Stage
-from realmctl.retrieval.search.settings import RankSettings
 
 
 class Rank(RankSettings, Stage):

@@ -17,13 +17,13 @@ from realmctl.execution.batches import batched
 from realmctl.extras.ir.ranking.judged import judged_alone
 from realmctl.extras.ir.ranking.queries import read_queries
 from realmctl.extras.ir.ranking.trec import run_lines
+from realmctl.extras.ir.settings import RankSettings
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say
 from realmctl.questions.questions import Question
 from realmctl.retrieval.names import check_options
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
-from realmctl.retrieval.search.settings import RankSettings
 
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""

@@ -17,13 +17,13 @@ from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import TokenIds
 from realmctl.corpus.document import Document
 from realmctl.errors import InputError
+from realmctl.extras.ir.labelled import LabelledQuestion
 from realmctl.extras.ir.ranking.judged import training_questions
 from realmctl.lab.dpr.settings import DprSettings
 from realmctl.log import say, warn
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
-from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.in_batch import Example, InBatchContrast

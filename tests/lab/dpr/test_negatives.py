@@ -12,11 +12,11 @@ from transformers import BertConfig, BertForSequenceClassification
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
+from realmctl.extras.ir.labelled import read_labelled
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.ranking.trec import read_run, trec_name
 from realmctl.lab.dpr.cross_encoder import CrossEncoder
 from realmctl.lab.dpr.mine_negatives import MineNegatives
-from realmctl.questions.labelled import read_labelled
 from realmctl.questions.questions import read_questions
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.blocks import make_blocks

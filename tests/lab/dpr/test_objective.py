@@ -13,12 +13,12 @@ import torch
 from realmctl.artifacts import tokenizer_folder
 from realmctl.corpus.document import Document
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.extras.ir.labelled import LabelledQuestion
 from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.lab.dpr.objective import LabelledObjective, usable_questions
 from realmctl.lab.dpr.settings import DprSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.chain import TOWNS, metrics_of
 from tests.fixtures.retriever import fresh_retriever, make_retriever

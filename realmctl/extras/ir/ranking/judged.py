@@ -14,11 +14,11 @@ from realmctl.corpus.document import Document, cleaned
 from realmctl.corpus.reading import documents
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
+from realmctl.extras.ir.labelled import LabelledQuestion, read_labelled
 from realmctl.extras.ir.ranking.beir import corpus_file, is_beir, qrels_file, queries_file
 from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.queries import read_queries
 from realmctl.log import say, warn
-from realmctl.questions.labelled import LabelledQuestion, read_labelled
 from realmctl.questions.questions import Question
 
 

@@ -13,8 +13,8 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.reading import documents
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.extras.hub.exports.forms import FORMS, default_form, export_form
+from realmctl.extras.ir.labelled import read_labelled
 from realmctl.index import vectors
-from realmctl.questions.labelled import read_labelled
 from stages.embed import Embed
 from stages.eval_em import EvalEm
 from tests.fixtures.blocks import make_blocks

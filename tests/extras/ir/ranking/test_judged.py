@@ -10,10 +10,10 @@ import pytest
 
 from realmctl.corpus.document import Document
 from realmctl.errors import InputError
+from realmctl.extras.ir.labelled import LabelledQuestion
 from realmctl.extras.ir.ranking.beir import is_beir, qrels_file
 from realmctl.extras.ir.ranking.judged import judged_questions, training_questions
 from realmctl.extras.ir.ranking.queries import read_queries
-from realmctl.questions.labelled import LabelledQuestion
 from realmctl.questions.questions import Question
 
 DOCUMENTS = {"d1": ("Rome", "A city."), "d2": ("", "A river."), "d 3": ("Oslo", "Another city.")}

@@ -9,8 +9,8 @@ import pytest
 
 from realmctl.corpus.document import Document
 from realmctl.errors import InputError
+from realmctl.extras.ir.labelled import LabelledQuestion, read_labelled
 from realmctl.inputs import streams
-from realmctl.questions.labelled import LabelledQuestion, read_labelled
 
 EXPECTED = [
     LabelledQuestion("who?", (Document("", "Ada", "Ada wrote it."),), (Document("", "", "Bob, é."),)),
