@@ -28,9 +28,21 @@ Known: TypeAlias = "Mapping[str, tuple[Path, Manifest]]"
 """{content hash: place and manifest} of the artifacts whose own inputs can be looked into."""
 
 
+FEWEST = 3
+"""Runs from which an interval is given: of two, Student's t is wider than any measure."""
+SHARES = (
+    *("em", "em_*", "f1", "f1_*", "accuracy", "recall*", "*_recall*", "*_share"),
+    *("ndcg*", "map*", "ap*", "mrr*", "rr*", "p@*", "precision*", "success*", "hit*"),
+)
+"""Names of measures that lie between 0 and 1."""
+
+
 @dataclass(frozen=True)
 class Number:
-    """A number over the runs of a row: its mean, and the 95 % confidence interval of the mean (Student's t); None for one run."""
+    """A number over the runs of a row: its mean, and the 95 % confidence interval of the mean (Student's t); None for fewer than 3 runs.
+
+    The interval of a measure that lies between 0 and 1 ends there.
+    """
 
     mean: float
     low: float | None
@@ -38,14 +50,15 @@ class Number:
     values: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Number:
-        """The mean and interval of some values."""
+    def of(cls, values: Sequence[float], name: str = "") -> Number:
+        """The mean and interval of some values of the metric `name`."""
         mean, count = fmean(values), len(values)
-        if count < 2:
+        if count < FEWEST:
             return cls(mean, None, None, tuple(values))
         t = STUDENT_T[count - 2] if count - 2 < len(STUDENT_T) else 1.96 + 2.5 / count
         half = t * stdev(values) / math.sqrt(count)
-        return cls(mean, mean - half, mean + half, tuple(values))
+        least, most = (0.0, 1.0) if any(fnmatchcase(name.lower(), share) for share in SHARES) else (-math.inf, math.inf)
+        return cls(mean, max(least, mean - half), min(most, mean + half), tuple(values))
 
     def __str__(self) -> str:
         if self.low is None or self.high is None or self.low == self.high:
@@ -145,7 +158,7 @@ def compare(
                 ComparedRun(
                     tuple(own[place][0] for place in places),
                     {name: varying[name][places[0]] for name in columns},
-                    {name: Number.of(found) for name, found in values.items() if found},
+                    {name: Number.of(found, name) for name, found in values.items() if found},
                 )
             )
         tables.append(Comparison(stage, columns, numbers, tuple(rows)))
@@ -239,7 +252,9 @@ def comparison_text(tables: Sequence[Comparison]) -> str:
     """Format tables for people. An interval in brackets is the 95 % confidence interval of the mean over the runs of a row."""
     parts = []
     for table in tables:
-        parts.append(f"{table.stage}:\n{aligned(table.cells())}")
+        few = any(len(row.versions) == FEWEST - 1 for row in table.rows)
+        told = f"\nTwo runs are too few for an interval. It is given from {FEWEST} on." if few else ""
+        parts.append(f"{table.stage}:\n{aligned(table.cells())}{told}")
     return "\n\n".join(parts)
 
 

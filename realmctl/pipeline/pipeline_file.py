@@ -51,11 +51,11 @@ MAX_BYTES = 2**20
 Stages = Mapping[str, type[Stage]]
 
 
-def pair(text: str) -> tuple[str, str]:
-    """Split `name=value`. Raises ConfigError."""
+def pair(text: str, flag: str = "--var") -> tuple[str, str]:
+    """Split `name=value` of an option. Raises ConfigError."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"--var {text}: there is no `=`. Write name=value.")
+        raise ConfigError(f"{flag} {text}: there is no `=`. Write name=value.")
     return name, value
 
 

@@ -260,3 +260,23 @@ def test_inputs_come_first_and_fields_keep_their_order():
         "json",
         "dry_run",
     ]
+
+
+def test_a_sweep_runs_every_combination_and_compares_what_is_made_last(small):
+    Path("p.yaml").write_text(
+        "vars: {text: x, seed: 0}\nstages:\n  plain: {stage: plain, text: '${text}${seed}'}\n  child: {stage: child}\n"
+    )
+    code, out, err = small("run", "p.yaml", "--sweep", "text=a,b", "--seeds", 2)
+    assert code == 0 and "=== run 4 of 4: text=b, seed=1" in err
+    assert out.count("artifacts/child/v") == 4 and "a1" in out and "b0" in out
+    assert len(json.loads(small("run", "p.yaml", "--sweep", "text=a,c", "--json")[1])["tables"][0]["rows"]) == 2
+    assert small("run", "p.yaml", "--sweep", "text=a,b", "--until", "plain", "--dry-run")[1].count("plain") == 4
+    for option, told in (("--sweep=nothing=1,2", "nothing"), ("--sweep=text", "--sweep text")):
+        code, _, err = small("run", "p.yaml", option)
+        assert code == 2 and told in err
+
+
+def test_a_sweep_whose_variable_changes_nothing_is_refused(small):
+    Path("p.yaml").write_text("vars: {seed: 0}\nstages: {plain: {stage: plain, text: x}}\n")
+    code, _, err = small("run", "p.yaml", "--seeds", 3)
+    assert code == 2 and "every run made the same artifacts/plain/v1" in err

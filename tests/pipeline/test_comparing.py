@@ -14,6 +14,7 @@ from realmctl.pipeline import Stage, reads, setting
 from realmctl.pipeline.comparing import (
     STUDENT_T,
     ComparedRun,
+    Comparison,
     Number,
     compare,
     comparison_csv,
@@ -122,3 +123,15 @@ def test_the_quantiles_are_students():
 def test_a_count_has_all_its_digits():
     assert str(Number.of([30_522.0])) == "30,522"
     assert str(Number.of([0.61251])) == "0.6125"
+
+
+def test_a_share_has_an_interval_between_0_and_1_and_two_runs_have_none():
+    assert Number.of([0.5, 0.63], "em") == Number(0.565, None, None, (0.5, 0.63))
+    share, loss = (Number.of([0.9, 1.0, 0.95], name) for name in ("recall@5", "loss"))
+    assert share.high == 1.0 and loss.high > 1.0 and share.low == loss.low
+    assert Number.of([0.0, 0.1, 0.0], "cloze_recall@1").low == 0.0
+    rows = tuple(
+        ComparedRun(("w/v1", "w/v2", "w/v3")[:n], {}, {"em": Number.of([0.5, 0.6, 0.7][:n], "em")}) for n in (2, 3)
+    )
+    assert "too few" in comparison_text([Comparison("eval-em", (), ("em",), rows[:1])])
+    assert "too few" not in comparison_text([Comparison("eval-em", (), ("em",), rows[1:])])
