@@ -41,7 +41,7 @@ def load_language_model(
 
     Raises:
         InputError: A file is missing or damaged, the weights are pickled or not finite, the model brings its own code or has no head that
-            predicts the next token, or tokenizer and weights do not fit together.
+            predicts the next token, or fails at a short text, or tokenizer and weights do not fit together.
         ResourceError: The weights do not fit into the free memory.
     """
     transformers_logging.disable_progress_bar()
@@ -60,7 +60,9 @@ def load_language_model(
     special = _special_ids(config, folder)
     _require_safe_weights(folder)
     require_memory(count_weights(folder, _kind(config), config, OTHER_KINDS), folder, dtype.itemsize)
-    return LanguageModel(_weights(config, folder, dtype), tokenizer, special)
+    model = LanguageModel(_weights(config, folder, dtype), tokenizer, special)
+    _require_computes(model, folder)
+    return model
 
 
 def require_named_prompt(folder: Path, prompts: Mapping[str, str | None]) -> None:
@@ -143,6 +145,18 @@ def _require_safe_weights(folder: Path) -> None:
         f"{folder} has no {WEIGHTS}; it has {found}. Convert the weights where you trust them: "
         "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW), or use a revision that has safetensors."
     )
+
+
+def _require_computes(model: LanguageModel, folder: Path) -> None:
+    """Raise InputError where the model fails at two short rows: transformers checks few fields of config.json before it computes with them."""
+    short, longer = [model.special.start], [model.special.start, model.special.end]
+    try:
+        with torch.no_grad():
+            model.log_prob(model.batch([short, longer], [longer, short]))
+    except Exception as error:
+        raise as_realmctl_error(error, folder) or InputError(
+            f"{folder / CONFIG} describes a model that cannot compute ({one_line(error)}). Restore the model's own {CONFIG}."
+        ) from None
 
 
 def _kind(config: object) -> Any:
