@@ -9,7 +9,7 @@ from transformers import BertForMaskedLM, PreTrainedModel
 
 from realmctl.artifacts import Artifact, require_same_vocabulary, version_numbers
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.log import say, warn
+from realmctl.log import say
 from realmctl.models.bert.files import load_masked_lm, scratch_config
 from realmctl.models.precision import seed_everything
 from realmctl.tokens.tokenizer import Tokenizer
@@ -35,7 +35,7 @@ def starting_bert(
 
     Args:
         encoder: an encoder artifact.
-        bert: instead of it a BERT folder or `scratch:SIZE`. None without an encoder: scratch:tiny.
+        bert: instead of it a BERT folder or `scratch:SIZE`.
         blocks: the blocks whose vocabulary the BERT must have.
         seed: seed of fresh weights.
         dropout: dropout, saved with the BERT. None keeps the rates of a loaded BERT, and is 0.1 for one from scratch.
@@ -44,7 +44,7 @@ def starting_bert(
     Raises:
         ConfigError: both are given.
         MismatchError: the vocabularies differ.
-        InputError: the head is required and missing.
+        InputError: neither is given, or the head is required and missing.
     """
     if encoder is not None and bert is not None:
         raise ConfigError(f"--bert {bert} and --encoder {encoder} are two starts. Give one of them.")
@@ -52,8 +52,10 @@ def starting_bert(
         require_same_vocabulary(blocks, encoder)
         return _loaded(encoder.path, head, dropout)
     if bert is None:
-        warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
-        bert = SCRATCH + "tiny"
+        raise InputError(
+            "no encoder is named, and the workspace has none to start from. Make one with `realmctl mlm-init`, or name --encoder, "
+            "--bert FOLDER, or --bert scratch:SIZE, such as scratch:tiny, for random weights."
+        )
     words = Tokenizer.load(blocks.path)
     seed_everything(seed)
     if bert.startswith(SCRATCH):

@@ -11,6 +11,7 @@ from transformers import BertConfig, BertModel
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.starts.encoder import starting_bert
+from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain
 
@@ -68,9 +69,14 @@ def test_a_series_in_place_of_a_folder_is_told_where_it_belongs(chain: Chain) ->
         starting_bert(None, str(chain.encoder.path.parent), chain.blocks, 0)
 
 
-def test_nothing_named_starts_tiny_and_says_so(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
-    assert starting_bert(None, None, chain.blocks, 0).config.hidden_size == 128
-    assert "scratch:tiny" in capsys.readouterr().err
+def test_random_weights_are_taken_only_where_they_are_named(chain: Chain, tmp_path: Path) -> None:
+    assert starting_bert(None, "scratch:tiny", chain.blocks, 0).config.hidden_size == 128
+    with pytest.raises(InputError, match=r"mlm-init.*--bert scratch:SIZE"):
+        starting_bert(None, None, chain.blocks, 0)
+    for stage in (IctInit(blocks=chain.blocks, steps=1), CondenserInit(blocks=chain.blocks, steps=1)):
+        with pytest.raises(InputError, match="no encoder is named"):
+            stage.make(tmp_path / stage.makes)
+        assert not list((tmp_path / stage.makes).glob("v*"))
 
 
 def test_another_vocabulary_is_refused(chain: Chain, tmp_path: Path) -> None:
