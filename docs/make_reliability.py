@@ -96,6 +96,11 @@ PROMISES = [
         ["tests/faults/test_changed_sources.py"],
     ),
     (
+        "An unfinished run of other settings or documents that is no longer wanted is never deleted: one of less than a minute, and any within a shortcut "
+        "such as `index-docs`, is moved to `quarantine`; others are refused.",
+        ["tests/artifacts/test_series.py", "tests/shortcuts/test_index_docs.py"],
+    ),
+    (
         "Settings, documents and encoders that were tried before and are asked for again, in any order: a chain of commands, a pipeline file and processes "
         "together score and search what they were asked for, and what is deleted again is found by no search, no server and no agent.",
         ["tests/faults/test_back_again.py", "tests/artifacts/test_series.py"],

@@ -6,7 +6,11 @@ If a run was killed after it wrote its manifest, the next run commits it.
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -18,6 +22,9 @@ from realmctl.artifacts.manifest import Origin, parse_origin
 from realmctl.artifacts.writer import Writer
 from realmctl.errors import InputError, MismatchError
 
+BRIEF_SECONDS = 60.0
+"""An unfinished run with less work than this gives way to one of other settings or inputs."""
+_all_step_aside: ContextVar[bool] = ContextVar("all_step_aside", default=False)
 HALF_WRITTEN = ".tmp*"
 """Names of files that safetensors and transformers write before they rename them."""
 
@@ -69,11 +76,29 @@ def unfinished_run(series: Path, origin: Origin) -> Path | None:
             continue  # damaged: `start_or_resume` sets it aside
         if started.origin.recipe == origin.recipe:
             return partial
+        if steps_aside(partial):
+            continue  # `start_or_resume` sets it aside
         raise MismatchError(
             f"{partial} is an unfinished run with other settings ({_difference(started.origin, origin)}). "
             f"Finish it with those, write elsewhere ({OUTPUT_OPTIONS}), or {delete_hint(partial)}"
         )
     return None
+
+
+def steps_aside(partial: Path) -> bool:
+    """Whether an unfinished run gives way to one of another recipe: one of less than a minute does, and in a shortcut each does."""
+    times = [path.stat().st_mtime for path in (partial / ".scratch").rglob("*") if path.is_file()]
+    return _all_step_aside.get() or max(times, default=0.0) - (partial / RECIPE).stat().st_mtime < BRIEF_SECONDS
+
+
+@contextmanager
+def letting_all_step_aside() -> Iterator[None]:
+    """Within the block every unfinished run that does not fit is moved to the quarantine folder of its series: the documents of a shortcut changed."""
+    before = _all_step_aside.set(True)
+    try:
+        yield
+    finally:
+        _all_step_aside.reset(before)
 
 
 def has_progress(partial: Path) -> bool:
@@ -88,11 +113,15 @@ def has_progress(partial: Path) -> bool:
 def remove_or_set_aside(partial: Path) -> None:
     """Remove an unfinished run that has no progress, or that was killed before it wrote anything.
 
-    Move what has no readable recipe to the quarantine folder of its series: it may have progress, or be of someone else.
+    Move one that steps aside, and what has no readable recipe, to the quarantine folder of its series: it may have progress, or be of someone else.
     """
     if read_recipe(partial) is None and any(path.name != RECIPE + WRITING_SUFFIX for path in partial.iterdir()):
         reason = f"{partial / RECIPE} is missing or damaged, so {partial} is no unfinished run that can be continued."
         set_aside(partial, partial.parent / QUARANTINE, reason)
+    elif has_progress(partial):
+        set_aside(
+            partial, partial.parent / QUARANTINE, f"{partial} is an unfinished run with other settings or inputs."
+        )
     else:
         shutil.rmtree(partial)
 
@@ -117,7 +146,11 @@ def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
 
 def write_recipe(partial: Path, origin: Origin, *, resumable: bool) -> None:
     """Say in the folder of a run what it makes, and whether it can be continued."""
-    write_sealed(partial / RECIPE, {**asdict(origin), "resumable": resumable})
+    path = partial / RECIPE
+    began = path.stat().st_mtime_ns if path.exists() else None
+    write_sealed(path, {**asdict(origin), "resumable": resumable})
+    if began is not None:  # a run that is taken over is as old as it was
+        os.utime(path, ns=(began, began))
 
 
 def remove_failed_run(writer: Writer) -> None:

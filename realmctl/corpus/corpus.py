@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, overload
 
@@ -103,6 +103,15 @@ class Corpus(Sequence[Block]):
     def __iter__(self) -> Iterator[Block]:
         """Every block in order, read once."""
         return (self._stored.block(row, record) for row, record in enumerate(self._stored.records))
+
+    def lacking(self, documents: Collection[str]) -> set[str]:
+        """Return which of these ids are ids of no document. The blocks are read until all are found."""
+        missing = set(documents)
+        for block in self if missing else ():
+            missing.discard(block.document)
+            if not missing:
+                break
+        return missing
 
     def __repr__(self) -> str:
         return f"<{len(self)} blocks at {self.artifact.path}>"

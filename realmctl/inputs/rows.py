@@ -69,9 +69,13 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def parse_json(text: str) -> Any:
-    """Parse JSON whose numbers keep their text: an answer or an id is a text. Raises what `json.loads` raises."""
-    return json.loads(text, parse_float=WrittenFloat)
+def _missing(_: str) -> None:
+    """NaN, Infinity and -Infinity, which JSON has not and pandas writes for a missing value: null."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON whose numbers keep their text: an answer or an id is a text. NaN and Infinity are null. Raises what `json.loads` raises."""
+    return json.loads(text, parse_float=WrittenFloat, parse_constant=_missing)
 
 
 def json_value(line: str, where: str) -> Any:
@@ -106,7 +110,12 @@ def _object(where: str, number: int, value: object) -> Row:
 
 
 def _items(path: Path) -> Iterator[Any]:
-    parse, text, least, opened = json.JSONDecoder(parse_float=WrittenFloat).raw_decode, "", 0, False
+    parse, text, least, opened = (
+        json.JSONDecoder(parse_float=WrittenFloat, parse_constant=_missing).raw_decode,
+        "",
+        0,
+        False,
+    )
     try:
         for piece in codecs.iterdecode(streams.decompressed(path), "utf-8-sig"):
             text += piece
@@ -248,7 +257,7 @@ def columnar(
                     f"{' or '.join(needed)}. {advice}"
                 )
             for number, line in enumerate(child.stdout, start=1):
-                yield Row(f"{path}, row {number}", number, json.loads(line))
+                yield Row(f"{path}, row {number}", number, json.loads(line, parse_constant=_missing))
         except BaseException:
             child.kill()
             raise

@@ -99,7 +99,7 @@ def score(
 ) -> tuple[dict[str, Any], list[ScoredPrediction]]:
     """Return the scores, and each question with its verdicts in the order of `references`.
 
-    The scores are `questions`, `missing` predictions, `repeated` references and `unknown` predicted questions; `em`,
+    The scores are `questions`, `missing` predictions, `repeated` references, questions with `several` predictions that differ, and `unknown` predicted questions; `em`,
     `f1` where answers are texts, and `scorer`, the main result; for each fitting scorer `em_<scorer>`, a share, and `right_<scorer>`, a count; and the
     numbers of patterns that were invalid or took too long.
 
@@ -107,7 +107,7 @@ def score(
         InputError: a file cannot be read, or a question has no answers. The message names file and line.
         ConfigError: `scorer` does not suit the answers.
     """
-    predicted = _by_question(_predictions(predictions))
+    predicted, several = _by_question(_predictions(predictions))
     questions, records = _references(references, is_regex, answer_field, by_id=any(name for _, name in predicted))
     scorers = fitting_scorers(questions, scorer)
     verdicts = [judged(question, _prediction_for(question, predicted), scorers) for question in questions]
@@ -121,24 +121,36 @@ def score(
         "questions": len(questions),
         "missing": sum(each.prediction is None for each in verdicts),
         "repeated": records - len(questions),
+        "several": sum(_name_of(question, predicted) in several for question in questions),
         "unknown": len({(text, "") if text else (text, name) for text, name in predicted} - known),
     }
     return {**counts, **_exact_matches(verdicts, scorers)}, verdicts
 
 
-def _by_question(predictions: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
-    """Return {(question, id): prediction}, either of which may be empty. A prediction with both stands under the question alone too."""
-    found: dict[tuple[str, str], str] = {}
+def _by_question(
+    predictions: Iterable[tuple[str, str, str]],
+) -> tuple[dict[tuple[str, str], str], set[tuple[str, str]]]:
+    """Return {(question, id): prediction}, either of which may be empty, and the names with several predictions that differ.
+
+    The last prediction of a name counts. One with both stands under the question alone too.
+    """
+    found, several = dict[tuple[str, str], str](), set[tuple[str, str]]()
     for text, name, prediction in predictions:
-        found[text, name] = prediction
-        if text:
-            found[text, ""] = prediction
-    return found
+        for key in {(text, name), (text, "") if text else (text, name)}:
+            if found.get(key, prediction) != prediction:
+                several.add(key)
+            found[key] = prediction
+    return found, several
 
 
 def _prediction_for(question: Question, predicted: Mapping[tuple[str, str], str]) -> str | None:
+    name = _name_of(question, predicted)
+    return predicted[name] if name else None
+
+
+def _name_of(question: Question, predicted: Mapping[tuple[str, str], str]) -> tuple[str, str] | None:
     keys = (question.question, question.id), ("", question.id), (question.question, "")
-    return next((predicted[key] for key in keys if key in predicted), None)
+    return next((key for key in keys if key in predicted), None)
 
 
 def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Scorer]) -> dict[str, Any]:
@@ -244,6 +256,7 @@ def _remarks(value: Mapping[str, Any]) -> dict[str, int]:
     }
     return {
         "references repeat a question; the last of each counts": value["repeated"],
+        "questions have several predictions that differ; the last of each counts": value["several"],
         "predictions belong to none of these questions": value["unknown"],
         **troubles,
     }

@@ -197,7 +197,8 @@ def test_a_plan_says_make_then_reuse_and_writes_nothing(tmp_path):
     assert json.loads(json.dumps(planned)) == planned
 
 
-def test_a_plan_sees_the_unfinished_run_and_the_refusals(tmp_path):
+def test_a_plan_sees_the_unfinished_run_and_the_refusals(tmp_path, monkeypatch):
+    monkeypatch.setattr("realmctl.artifacts.unfinished.BRIEF_SECONDS", 0)
     with pytest.raises(RuntimeError):
         Steps(stop_before=2).make(tmp_path / "steps")
     planned = plan(Steps(), tmp_path / "steps")

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.artifacts import MANIFEST, open_artifact, series, verify, version_numbers
+from realmctl.artifacts import MANIFEST, open_artifact, series, unfinished, verify, version_numbers
 from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.disk import CheckedFile
 from realmctl.artifacts.gc import collect
+from realmctl.artifacts.unfinished import letting_all_step_aside
 from realmctl.cli.available_stages import other_commands
 from realmctl.errors import AccessError, ConfigError, InputError, LockedError, MismatchError
 from realmctl.pipeline import making
@@ -52,7 +53,8 @@ def test_equal_recipe_continues_and_ends_the_same(tmp_path):
     assert names(resumed.path) == {"steps.txt", MANIFEST}
 
 
-def test_another_recipe_is_refused_and_names_the_setting(tmp_path):
+def test_another_recipe_is_refused_and_names_the_setting(tmp_path, monkeypatch):
+    monkeypatch.setattr(unfinished, "BRIEF_SECONDS", 0)
     interrupted(tmp_path / "steps")
     with pytest.raises(MismatchError, match=r"v1\.partial.*steps.*4.*9") as error:
         Steps(steps=9).make(tmp_path / "steps")
@@ -61,7 +63,9 @@ def test_another_recipe_is_refused_and_names_the_setting(tmp_path):
     assert Steps(steps=9).make(tmp_path / "steps").path.name == "v2"
 
 
-def test_another_input_is_refused_too(tmp_path):
+def test_another_input_is_refused_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("realmctl.artifacts.unfinished.BRIEF_SECONDS", 0)
+
     class Resumable(Child):
         """Reads and stops."""
 
@@ -434,3 +438,29 @@ def test_no_command_writes_into_an_artifact_or_a_series(realmctl, command, place
     assert code == 2 and place in err
     assert {path.name for path in Path("w/plain").iterdir()} == {"v1", ".lock", ".last"}
     verify(open_artifact("w/plain"))
+
+
+def test_an_unfinished_run_of_less_than_a_minute_steps_aside_and_nothing_of_it_is_lost(tmp_path, capsys):
+    out = tmp_path / "steps"
+    interrupted(out)
+    capsys.readouterr()
+    with pytest.raises(RuntimeError, match="stopped"):
+        Steps(steps=9, stop_before=2).make(out)
+    told = capsys.readouterr().err
+    assert "v1.partial is an unfinished run with other settings or inputs. v1.partial was moved to" in told
+    assert list((out / "quarantine/v1.partial-1/.scratch").rglob("*"))
+    assert Steps(steps=9).make(out).path.name == "v1"
+
+
+def test_an_unfinished_run_of_a_minute_stands_in_the_way_but_for_a_shortcut(tmp_path):
+    out = tmp_path / "steps"
+    interrupted(out)
+    recipe = out / "v1.partial/recipe.json"
+    began = recipe.stat().st_mtime - 61
+    os.utime(recipe, (began, began))
+    with pytest.raises(MismatchError, match="rm -r"):
+        Steps(steps=9).make(out)
+    assert (out / "v1.partial").is_dir()
+    with letting_all_step_aside():
+        assert Steps(steps=9).make(out).path.name == "v1"
+    assert (out / "quarantine/v1.partial-1").is_dir()

@@ -12,7 +12,7 @@ from realmctl.corpus.reading import documents
 from realmctl.errors import InputError, ResourceError
 from realmctl.inputs import reader_process
 from realmctl.inputs.dataset_folders import SHARD, data_files
-from realmctl.inputs.rows import columnar
+from realmctl.inputs.rows import columnar, json_lines, json_list
 from realmctl.questions.questions import Question, read_questions
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -169,3 +169,24 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ResourceError, match=r"realmctl\[parquet\]"):
         corpus(path)
+
+
+def test_missing_values_are_null_in_every_form_of_json(tmp_path):
+    record = '{"a": NaN, "b": [Infinity, -Infinity], "c": 1e999, "d": "NaN"}'
+    (tmp_path / "lines").write_text(record + "\n")
+    (tmp_path / "list").write_text(f"[{record}]")
+    for row in (*json_lines(tmp_path / "lines"), *json_list(tmp_path / "list")):
+        assert [row.fields["a"], row.fields["b"], str(row.fields["c"]), row.fields["d"]] == [
+            None,
+            [None, None],
+            "1e999",
+            "NaN",
+        ]
+
+
+def test_missing_values_of_parquet_are_null(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"title": [float("nan"), 1.5, float("inf")], "text": ["a", "b", "c"]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    found = [row.fields["title"] for row in columnar(tmp_path / "x.parquet", ["title", "text"], ["text"])]
+    assert found == [None, 1.5, None]

@@ -44,6 +44,7 @@ def test_scores(write):
         "questions": 4,
         "missing": 1,
         "repeated": 0,
+        "several": 0,
         "unknown": 0,
         "em": 0.5,
         "scorer": "orqa",
@@ -262,3 +263,25 @@ def test_scorers_disagree_where_one_accepts_and_another_does_not(verdict):
     verdicts = {"orqa-regex": verdict, "dpr-regex": AnswerVerdict.NO_MATCH}
     scored = ScoredPrediction(Question("", "?", ("a",), True), "a", verdicts, None)
     assert scored.disagrees == (verdict is AnswerVerdict.MATCH)
+
+
+def test_two_different_predictions_for_one_question_are_told(write):
+    """The last counts, as in ORQA's evaluator."""
+    references, other = write("r", REFERENCES), {"question": "who", "prediction": "Grace"}
+    scores, _ = score(write("p", [*PREDICTIONS, other]), references)
+    assert scores["several"] == 1 and "1 questions have several predictions that differ" in scores_text(scores)
+    scores, _ = score(write("p", [*PREDICTIONS, PREDICTIONS[0]]), references)
+    assert scores["several"] == 0 and "several" not in scores_text(scores)
+    ids = [{"question": "who", "id": name, "prediction": name} for name in ("Ada", "Grace")]
+    assert score(write("p", ids), references)[0]["several"] == 1  # the references have no ids
+
+
+def test_a_missing_value_is_no_prediction_and_no_answer(write):
+    """pandas writes NaN for a missing value. As a text, the prediction would equal the answer."""
+    references, predictions = write("r", [{"question": "who", "answer": ["Ada"]}]), []
+    for value in ("NaN", "Infinity", "-Infinity"):
+        with pytest.raises(InputError, match="p:1: no text under question and prediction"):
+            score(write("p", [f'{{"question": "who", "prediction": {value}}}']), references)
+        for answer in (f"[{value}]", value):
+            with pytest.raises(InputError, match="r:1"):
+                score(write("p", predictions), write("r", [f'{{"question": "who", "answer": {answer}}}']))

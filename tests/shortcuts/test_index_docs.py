@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 import yaml
 
-from realmctl.artifacts import open_artifact
+from realmctl.artifacts import Origin, open_artifact
 from realmctl.artifacts.series import locked, pin
+from realmctl.artifacts.unfinished import new_partial
 from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
@@ -195,3 +197,22 @@ def test_what_is_wrong_is_told_in_the_words_of_the_command(realmctl, chain: Chai
     with locked(w / "blocks"):
         code, message = told(notes)
     assert code == 7 and f"process {os.getpid()}" in message
+
+
+def test_documents_that_change_after_an_interruption_need_no_advice(realmctl, chain: Chain, tmp_path, notes):
+    """Ctrl-C while vectors are made, then a document changes: the same command goes on, and the unfinished vectors are set aside."""
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    words = ("index-docs", notes, "--workspace", tmp_path / "w", "--encoder", encoder, "--max-wordpieces", 32)
+    assert realmctl(*words)[0] == 0
+    embeddings = tmp_path / "w/embeddings"
+    partial = embeddings / "v2.partial"
+    origin = dataclasses.replace(open_artifact(embeddings).manifest, inputs={"blocks": "0" * 64})
+    new_partial(partial, Origin(**{each.name: getattr(origin, each.name) for each in dataclasses.fields(Origin)}), True)
+    (partial / ".scratch").mkdir()
+    (partial / ".scratch/vectors").write_text("an hour of work")
+    began = (partial / "recipe.json").stat().st_mtime - 3600
+    os.utime(partial / "recipe.json", (began, began))
+    (notes / "a.txt").write_text("Cleo Dunn sailed to Ashby.")
+    code, _, err = realmctl(*words)
+    assert code == 0 and open_artifact(embeddings).path.name == "v2", err
+    assert (embeddings / "quarantine/v2.partial-1/.scratch/vectors").read_text() == "an hour of work"

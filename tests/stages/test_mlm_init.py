@@ -127,6 +127,7 @@ def test_a_bert_with_other_words(chain, tmp_path):
 
 
 def test_other_settings_than_those_of_an_unfinished_run(chain, tmp_path, monkeypatch):
+    monkeypatch.setattr("realmctl.artifacts.unfinished.BRIEF_SECONDS", 0)
     stage = IctInit(blocks=chain.blocks, encoder=chain.encoder, steps=4, batch_size=4, checkpoint_every=2)
     with monkeypatch.context() as patch:
         stop_at(patch, 3)

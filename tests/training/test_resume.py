@@ -135,6 +135,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(chain, whole, tmp_pat
 
 
 def test_other_settings_do_not_wipe_an_unfinished_run(chain, tmp_path, monkeypatch):
+    monkeypatch.setattr("realmctl.artifacts.unfinished.BRIEF_SECONDS", 0)
     with monkeypatch.context() as patch:
         stop_at(patch, 3)
         with pytest.raises(Stopped):

@@ -28,6 +28,7 @@ def mlm(chain, **values):
 
 @pytest.mark.parametrize("step", [0, 4])
 def test_a_lower_rate_goes_on_from_the_unfinished_run(chain, tmp_path, monkeypatch, capsys, step):
+    monkeypatch.setattr("realmctl.artifacts.unfinished.BRIEF_SECONDS", 0)
     with monkeypatch.context() as patch:
         stop_at(patch, 7)
         with pytest.raises(Stopped):

@@ -14,12 +14,12 @@ from realmctl.artifacts import Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
-from realmctl.extras.ir.ranking.judged import judged_alone
+from realmctl.extras.ir.ranking.judged import judged_alone, judged_questions
 from realmctl.extras.ir.ranking.queries import read_queries
-from realmctl.extras.ir.ranking.trec import run_lines
+from realmctl.extras.ir.ranking.trec import TrecNames, run_lines
 from realmctl.extras.ir.settings import RankSettings
 from realmctl.index.protocol import RowIds, Scores
-from realmctl.log import progress, say
+from realmctl.log import progress, say, warn
 from realmctl.questions.questions import Question
 from realmctl.retrieval.names import check_options
 from realmctl.retrieval.search.methods import searchers_of, start_method
@@ -68,13 +68,22 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
         out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
         progress(count, "searching", "queries") as bar,
     ):
+        queries, documents = TrecNames(), TrecNames()
         for ranked in ranked_queries(searcher, _asked(settings), settings, bar.advance):
-            run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, f"realmctl-{settings.method}"))
+            names = [documents(name) for name in ranked.names]
+            run.writelines(run_lines(queries(ranked.query.id), names, ranked.scores, f"realmctl-{settings.method}"))
             record = {"id": ranked.query.id, "text": ranked.query.question}
             asked.write(json.dumps(record, ensure_ascii=False) + "\n")
             counts["hits"] += len(ranked.names)
             counts["without_hits"] += not ranked.names
     write_description(out.file(RANKING), RankingDescription(unit=settings.unit))
+    if settings.qrels is not None and settings.unit == "document":
+        judged = {name for query in judged_questions(settings.queries, settings.qrels) for name in query.provenance}
+        if missing := searcher.corpus.lacking(judged):
+            warn(
+                f"{len(missing):,} of {len(judged):,} judged documents are not in {settings.blocks.path}, such as {min(missing)!r}. Measures count "
+                "them as not found. If the documents have other ids in the blocks, name the field of these with chunk --id-field."
+            )
     return counts
 
 

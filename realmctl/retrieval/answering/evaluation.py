@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from statistics import fmean
 from typing import TextIO
 
-from realmctl.artifacts import Writer
+from realmctl.artifacts import Artifact, Writer
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.log import progress, warn
@@ -105,7 +106,8 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
         if retrieved:
             retrieved.write("\n]\n" if questions else "[]\n")
     scores = _scores(counts, tested, len(questions), scorers, overlaps)
-    _tell_unknown(scores, questions)
+    if searches and settings.blocks is not None:
+        _tell_unknown(settings.blocks, questions)
     if qa:
         scores |= qa.measures()
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
@@ -195,14 +197,13 @@ def _count_recall(
                 tested[f"{name}@{depth}"] += 1
 
 
-def _tell_unknown(scores: Mapping[str, object], questions: Sequence[Question]) -> None:
-    """Warn where no document that the questions name was found at any depth, which is mostly a matter of ids."""
-    shares = [share for name, share in scores.items() if name.startswith("provenance_recall@")]
-    if shares and not any(shares):
-        named = next(name for question in questions for name in question.provenance)
+def _tell_unknown(blocks: Artifact, questions: Sequence[Question]) -> None:
+    """Warn of the documents that the questions name and the blocks do not have: no search finds them, and they count as missed."""
+    named = {name for question in questions for name in question.provenance}
+    if named and (missing := Corpus(blocks).lacking(named)):
         warn(
-            f"No question finds a document that it names, such as {named!r}. If the documents have other ids in the blocks, name the field of "
-            "these with chunk --id-field, or correct the judgements."
+            f"{len(missing):,} of {len(named):,} documents that the questions name are not in {blocks.path}, such as {min(missing)!r}. They count "
+            "as not found. If the documents have other ids in the blocks, name the field of these with chunk --id-field, or correct the judgements."
         )
 
 

@@ -162,3 +162,12 @@ def test_bm25_ignores_a_retriever_and_an_index(tmp_path, chain: Chain, capsys):
     assert stage.blocks.path.name == "v2" and stage.inputs().keys() == {"blocks"}
     said = capsys.readouterr().err
     assert "--index" in said and "--retriever" in said
+
+
+def test_judged_documents_that_the_blocks_lack_are_counted(chain: Chain, tmp_path, capsys):
+    document = Corpus(chain.blocks)[0].document
+    (tmp_path / "q.jsonl").write_text('{"_id": "q1", "text": "Where was Ada Lorn born?"}\n')
+    (tmp_path / "qrels.tsv").write_text(f"query-id\tcorpus-id\tscore\nq1\t{document}\t1\nq1\tnowhere\t1\nq1\tno\t0\n")
+    words = {"queries": tmp_path / "q.jsonl", "qrels": tmp_path / "qrels.tsv", "method": "bm25", "unit": "document"}
+    made(chain, tmp_path / "ranking", **words)
+    assert "1 of 2 judged documents are not in" in capsys.readouterr().err

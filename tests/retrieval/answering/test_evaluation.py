@@ -193,7 +193,7 @@ def lines_of(scores):
     return [json.loads(line) for line in scores.file("predictions.jsonl").read_text().splitlines()]
 
 
-def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain, tmp_path):
+def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain, tmp_path, capsys):
     """The oracle: the document of the best block is named for every second question, and no document for the others."""
     searcher = QaModel.open(qa_model, blocks=chain.blocks).answerer.searcher
     questions = [question.question for question in read_questions(chain.questions)]
@@ -207,6 +207,8 @@ def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain,
         tmp_path / "scores"
     )
     assert made.metrics["provenance_recall@1"] == 0.5
+    known = len({page for n, page in enumerate(best) if n % 2})
+    assert f"1 of {known + 1} documents that the questions name are not in" in capsys.readouterr().err
 
 
 def test_each_share_is_of_the_questions_that_ask_for_it(qa_model, chain, tmp_path, capsys):

@@ -27,6 +27,22 @@ def trec_name(identity: str) -> str:
     return SPACE.sub(lambda space: quote(space[0]), identity)
 
 
+class TrecNames:
+    """Ids of one kind as a TREC run has them."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def __call__(self, identity: str) -> str:
+        """Return an id without white space. Raises InputError where another id was written the same."""
+        name = trec_name(identity)
+        if "%" in name and self._ids.setdefault(name, identity) != identity:
+            raise InputError(
+                f"{self._ids[name]!r} and {identity!r} are one id in TREC's format, {name}, which has no white space. Rename one of the two."
+            )
+        return name
+
+
 def run_lines(query: str, names: Sequence[str], scores: NDArray[np.float32], tag: str) -> Iterator[str]:
     """Yield the lines of one query's ranking, best first.
 
@@ -79,9 +95,10 @@ def _run_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
 
 
 def trec_named(relevance: Relevance) -> dict[str, dict[str, int]]:
-    """Return judgements with ids as a TREC run has them, without white space."""
+    """Return judgements with ids as a TREC run has them, without white space. Raises InputError where two ids become one."""
+    queries, documents = TrecNames(), TrecNames()
     return {
-        trec_name(query): {trec_name(name): value for name, value in judged.items()}
+        queries(query): {documents(name): value for name, value in judged.items()}
         for query, judged in relevance.items()
     }
 

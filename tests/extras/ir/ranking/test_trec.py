@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from realmctl.errors import InputError
 from realmctl.extras.ir.ranking.qrels import read_qrels
-from realmctl.extras.ir.ranking.trec import falling, qrels_lines, read_run, run_lines, trec_name
+from realmctl.extras.ir.ranking.trec import TrecNames, falling, qrels_lines, read_run, run_lines, trec_name, trec_named
 
 FLOATS = st.floats(-100, 100, width=32)
 
@@ -66,3 +66,12 @@ def test_qrels_are_written_as_they_are_read(tmp_path):
     judged = {"q 1": {"d1": 2, "d 2": 0}, "q2": {}, "q3": {"d1": 1}}
     (tmp_path / "qrels").write_text("".join(qrels_lines(judged)))
     assert read_qrels(tmp_path / "qrels") == {"q%201": {"d1": 2, "d%202": 0}, "q3": {"d1": 1}}
+
+
+def test_two_ids_that_would_be_one_are_refused():
+    names = TrecNames()
+    assert [names(name) for name in ("a b", "c%20d", "a b", "e")] == ["a%20b", "c%20d", "a%20b", "e"]
+    with pytest.raises(InputError, match="'a b' and 'a%20b' are one id"):
+        names("a%20b")
+    with pytest.raises(InputError, match="one id"):
+        trec_named({"q": {"a b": 1}, "r": {"a%20b": 0}})
