@@ -60,7 +60,7 @@ def pretrain(
 
 
 def _within_minutes(
-    settings: PretrainSettings, retriever: Retriever, out: Writer, objective: type[RealmObjective]
+    settings: PretrainSettings, retriever: Retriever, out: Writer, objective: type[RealmObjective] = RealmObjective
 ) -> PretrainSettings:
     """The settings with the steps that fit into the minutes. What is timed has an index of its own, so the run's own knows nothing of it."""
     if settings.seconds is None:
