@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from realmctl.artifacts.disk import PIECE_BYTES, open_regular, read_small, type_name, write_file
-from realmctl.errors import InputError
+from realmctl.artifacts.folder import MANIFEST, RECIPE
+from realmctl.errors import AccessError, InputError
 
 MAX_SEALED_BYTES = 16 * 2**20
 
@@ -110,7 +111,7 @@ def unread(entry: Path, why: str) -> InputError:
 def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
     """Every file below `folder` as `files_below` has them, and what cannot be read, each with the reason; empty for a file.
 
-    That is a link that leads nowhere or to a folder above it, a named pipe, a socket or a device, and what this user may not read.
+    Series of artifacts below it are left out: a workspace may lie in the folder of the documents. What cannot be read is a link that leads nowhere or to a folder above it, a named pipe, a socket or a device, and what this user may not read.
     """
     return _entries_below(folder, frozenset())
 
@@ -137,7 +138,28 @@ def _entries_below(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[
             yield entry, type_name(mode)
         elif not os.access(entry, os.R_OK | (os.X_OK if is_folder else 0)):
             yield entry, "what this user may not read"
+        elif is_folder and _is_series(entry):
+            continue
         elif is_folder:
             yield from _entries_below(entry, above | {here})
         else:
             yield entry, ""
+
+
+def _is_series(folder: Path) -> bool:
+    """Whether a folder holds versions that realmctl wrote, or unfinished ones. A folder v1 with a manifest.json of another program is none."""
+    for version in folder.glob("v[1-9]*"):
+        name, _, rest = version.name.partition(".")
+        if not name[1:].isdecimal() or rest not in ("", "partial"):
+            continue
+        if is_sealed(version / MANIFEST) or is_sealed(version / RECIPE):
+            return True
+    return False
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether a file is a description that realmctl wrote, valid or not. Other programs have a manifest.json too."""
+    try:
+        return "seal" in json.loads(read_small(path, MAX_SEALED_BYTES))
+    except (OSError, ValueError, TypeError, RecursionError, InputError, AccessError):
+        return False

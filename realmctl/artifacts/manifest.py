@@ -33,8 +33,8 @@ from realmctl.artifacts.folder import (
     sizes_below,
     sync_below,
 )
-from realmctl.artifacts.hashing import digest, digest_regular, sealed
-from realmctl.errors import AccessError, InputError, MismatchError, as_realmctl_error, one_line
+from realmctl.artifacts.hashing import digest, digest_regular, is_sealed, sealed
+from realmctl.errors import InputError, MismatchError, as_realmctl_error, one_line
 from realmctl.version import __version__
 
 FORMAT = 1
@@ -212,11 +212,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def is_artifact(folder: Path) -> bool:
-    """Whether `folder` holds a manifest of realmctl, valid or not. Other programs have a manifest.json too."""
-    try:
-        return "seal" in json.loads(read_small(folder / MANIFEST, MAX_MANIFEST_BYTES))
-    except (OSError, ValueError, TypeError, RecursionError, InputError, AccessError):
-        return False
+    """Whether `folder` holds a manifest of realmctl, valid or not."""
+    return is_sealed(folder / MANIFEST)
 
 
 def _rendered(table: Mapping[str, object]) -> str:

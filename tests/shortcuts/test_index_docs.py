@@ -73,6 +73,17 @@ def test_documents_that_are_as_they_were_before_are_searched_again_by_the_comman
     assert "Dora Pell left Harrow." in found(made()["search"])
 
 
+def test_in_the_folder_itself_the_workspace_is_no_document(realmctl, chain: Chain, tmp_path, notes, monkeypatch):
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    monkeypatch.chdir(notes)
+    for text in ("Ada Lorn was born in Harrow.", "Ada Lorn was born in Ashby."):
+        (notes / "a.txt").write_text(text)
+        code, out, err = realmctl("index-docs", ".", "--encoder", encoder, "--json")
+        assert code == 0 and json.loads(out)["documents"] == 2, err
+    code, out, _ = realmctl("search", "Ada Lorn", "--json")
+    assert {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
+
+
 def test_after_a_change_only_what_changed_is_embedded(realmctl, chain: Chain, tmp_path, notes):
     """With the vectors that an index of the changed documents alone has, up to rounding."""
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
