@@ -76,9 +76,9 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" -n $(FAULT_JOBS) --dist loadfile \
 	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
 	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
-	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/stages/test_kept_edits.py tests/models/bert/test_limits.py tests/extras/report/test_damaged_scores.py \
+	  tests/training/monitoring/test_loss_watch.py tests/training/starts tests/pipeline/test_settings.py tests/pipeline/test_sources.py tests/stages/test_kept_edits.py tests/models/bert/test_limits.py tests/extras/report/test_damaged_scores.py \
 	  tests/extras/documents/test_apart.py tests/tokens/test_library_file.py tests/extras/ir/ranking tests/extras/serve/web/test_guards.py \
-	  tests/extras/serve/web/test_mistakes.py
+	  tests/extras/serve/web/test_mistakes.py tests/questions/test_scoring.py tests/inputs/test_rows.py tests/shortcuts/test_index_docs.py tests/execution/test_standard_streams.py
 	$(BIN)/python docs/make_reliability.py
 
 test-pages: $(READY) ## tests of how pages and reports are written: the tools of examples/, benchmarks/ and docs/, and the numbers that pages quote

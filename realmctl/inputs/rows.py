@@ -73,9 +73,13 @@ def _missing(_: str) -> None:
     """NaN, Infinity and -Infinity, which JSON has not and pandas writes for a missing value: null."""
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse JSON whose numbers keep their text: an answer or an id is a text. NaN and Infinity are null. Raises what `json.loads` raises."""
-    return json.loads(text, parse_float=WrittenFloat, parse_constant=_missing)
+def parse_json(text: str | bytes, *, pairs: bool = False) -> Any:
+    """Parse JSON whose numbers keep their text: an answer or an id is a text. NaN and Infinity are null. Raises what `json.loads` raises.
+
+    pairs: Return an object as the list of its pairs, so that no name that stands twice is lost.
+    """
+    hook = list if pairs else None
+    return json.loads(text, parse_float=WrittenFloat, parse_constant=_missing, object_pairs_hook=hook)
 
 
 def json_value(line: str, where: str) -> Any:

@@ -213,10 +213,10 @@ def _predictions(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _squad_predictions(path: Path) -> Iterator[tuple[str, str, str]]:
     try:
-        found = parse_json(whole_text(path, MAX_DOCUMENT_BYTES))
+        found = parse_json(whole_text(path, MAX_DOCUMENT_BYTES), pairs=True)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: predictions cannot be read from it ({error}). {FORMS}") from None
-    for name, value in found.items():
+    for name, value in found:
         if (prediction := _text_of(value)) is None:
             raise InputError(f"{path}: {repr(value)[:60]} as the prediction for {name!r}. {FORMS}")
         yield "", name.strip(), prediction

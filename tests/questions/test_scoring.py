@@ -285,3 +285,11 @@ def test_a_missing_value_is_no_prediction_and_no_answer(write):
         for answer in (f"[{value}]", value):
             with pytest.raises(InputError, match="r:1"):
                 score(write("p", predictions), write("r", [f'{{"question": "who", "answer": {answer}}}']))
+
+
+def test_a_name_that_stands_twice_in_squads_object_is_told(write):
+    references = write("r", [json.dumps({"id": "a", "question": "Who?", "answer": ["Ada"]})])
+    twice, same = ('{"a": "Ben", "a": "Ada"}', '{"a": "Ada", "a": "Ada"}')
+    scores, _ = score(write("p", [twice]), references, scorer="squad")
+    assert (scores["several"], scores["right_squad"]) == (1, 1)
+    assert score(write("p", [same]), references, scorer="squad")[0]["several"] == 0

@@ -11,7 +11,7 @@ from realmctl.artifacts.description import RANKING, RankingDescription, read_des
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.extras.ir.ranking.measures import measure_run
-from realmctl.extras.ir.ranking.trec import qrels_lines, read_run, trec_name
+from realmctl.extras.ir.ranking.trec import TrecNames, qrels_lines, read_run
 from realmctl.log import progress
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question
@@ -35,10 +35,12 @@ def answer_relevance(ranking: Artifact, blocks: Artifact, questions: Sequence[Qu
 
     Raises:
         MismatchError: a query of the ranking has the id of a question and another text.
+        InputError: two ids are one without white space.
     """
     _require_same_texts(ranking, questions)
     by_block = read_description(ranking.file(RANKING), RankingDescription).unit == "block"
-    tests = {trec_name(question.id): AnswerSearch(question, "tokens") for question in questions}
+    queries, names = TrecNames(), TrecNames()
+    tests = {queries(question.id): AnswerSearch(question, "tokens") for question in questions}
     judged: dict[str, dict[str, int]] = {name: {} for name in tests}
     asking: defaultdict[str, list[str]] = defaultdict(list)
     for query, found in read_run(ranking.file("run.trec")):
@@ -48,7 +50,7 @@ def answer_relevance(ranking: Artifact, blocks: Artifact, questions: Sequence[Qu
     corpus = Corpus(blocks)
     with progress(len(corpus), "looking for answers", "blocks") as bar:
         for block in corpus:
-            name = trec_name(block.id if by_block else block.document)
+            name = names(block.id if by_block else block.document)
             for query in asking.get(name, ()):
                 judged[query][name] = judged[query][name] or int(tests[query](block.text))
             bar.advance()
