@@ -32,6 +32,7 @@ UNPRINTABLE = re.compile(
 _quiet = False
 _label = ""
 _untold = ContextVar("untold", default=False)
+_silent = ContextVar("silent", default=False)
 
 
 class Progress(Protocol):
@@ -75,6 +76,17 @@ def untold() -> Iterator[None]:
         _untold.reset(before)
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """Leave out the warnings too: what is done within is thrown away, such as a trial."""
+    before = _silent.set(True)
+    try:
+        with untold():
+            yield
+    finally:
+        _silent.reset(before)
+
+
 def printable(text: str) -> str:
     """Return a text for a terminal. Titles, ids and names may come from anyone, so what a terminal obeys is escaped."""
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
@@ -94,7 +106,7 @@ def _print(message: str) -> None:
 
 def warn(message: str) -> None:
     """Print one line that the user should not miss."""
-    if _observer.get() is None:
+    if not _silent.get():
         _print(f"warning: {message}")
 
 
@@ -230,7 +242,7 @@ def observed(observer: Observer) -> Iterator[None]:
     """Let an observer see the progress of what is done within. It may raise an exception to end it. Nothing is printed meanwhile."""
     before = _observer.set(observer)
     try:
-        with untold():
+        with silent():
             yield
     finally:
         _observer.reset(before)

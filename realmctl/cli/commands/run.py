@@ -22,6 +22,7 @@ from realmctl.pipeline import (
     setting,
 )
 from realmctl.pipeline.fields import MOST_WORKERS
+from realmctl.registry import offered
 
 
 class Run(Command):
@@ -62,10 +63,11 @@ class Run(Command):
         runs = [{**given, **each} for each in self._combinations()]
         plans = [pipeline_file.read(self.file, stages, variables, self.workspace) for variables in runs]
         if self.dry_run:
-            show(
-                {"steps": [line for plan in plans for line in plan.outline(plan.until(self.until))]},
-                pipeline.outline_text,
-            )
+            lines = [line for plan in plans for line in plan.outline(plan.until(self.until))]
+            show({"steps": lines}, pipeline.outline_text)
+            unknown = any(line["made"] is None and line["seconds"] is None for line in lines)
+            if unknown and "plan" in offered("realmctl.commands"):
+                say(f"realmctl plan {self.file} tells how long the steps take whose inputs are not made yet")
             return
         last: dict[Path, Artifact] = {}
         for number, (variables, plan) in enumerate(zip(runs, plans, strict=True), 1):

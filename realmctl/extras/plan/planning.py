@@ -15,7 +15,7 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, QualityError
 from realmctl.extras.plan.index_age import Aging, PlannedIndex, planned_index
-from realmctl.log import say
+from realmctl.log import say, silent
 from realmctl.pipeline import Stage, pipeline_file
 from realmctl.pipeline.comparing import aligned
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
@@ -148,7 +148,8 @@ class _Planner:
         if sample is None:
             return 1.0
         small, larger = sample
-        made = small.make_in(self.folder / step.name)
+        with silent():
+            made = small.make_in(self.folder / step.name)
         changed = 1.0
         if stage.makes == "blocks" and not step.needs:
             blocks = made.metrics["blocks"] * larger
