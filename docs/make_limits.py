@@ -79,10 +79,17 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "extras.documents.mail.MAX_MESSAGE_LINES": ("", "lines of a mail"),
         "extras.documents.mail.MAX_MESSAGE_PARTS": ("", "lines of a mail that begin as the borders of its parts do"),
         "extras.documents.mail.MAX_MAIL_HEADER": ("characters", "what is read of a mail's subject, sender and date"),
-        "extras.documents.by_pandoc.MAX_OFFICE_BYTES": ("bytes", "a file that pandoc reads"),
+        "extras.documents.by_pandoc.MAX_OFFICE_BYTES": (
+            "bytes",
+            "an office document, a book, or another file that pandoc reads",
+        ),
+        "extras.documents.containers.archive.MAX_XML_BYTES": (
+            "bytes",
+            "the XML of an office document or a book, unpacked",
+        ),
         "extras.documents.apart.MAX_PARSE_MEMORY": (
             "bytes",
-            "memory of the process that reads a PDF, a page of HTML or Markdown, or a file by pandoc",
+            "memory of the process that reads a PDF, a page of HTML or Markdown, an office document, or a file by pandoc",
         ),
         "extras.documents.apart.MEMORY_OF_A_BYTE": ("bytes", "further memory for each byte of a page of HTML"),
         "extras.documents.apart.MAX_PARSE_SECONDS": (

@@ -139,6 +139,7 @@ def chunk_corpus(
         "language": settings.language,
         "unknown_wordpieces": unknown,
         "bad_files": pages.bad_files,
+        **({"incomplete": len(pages.incomplete)} if pages.incomplete else {}),
         "dropped": dict(sorted(pages.dropped.items())),
         **dict(sorted(counts.items())),
         **size_metrics(out.path),

@@ -31,6 +31,7 @@ class Document:
         headings: where the lines that are headings end, in characters. A block does not end with a heading that text follows.
         passages: the texts that it is cut into already, in order, where its file says so. `chunk --keep-passages` makes a block of each.
         where: its file and place there, for messages.
+        lost: how much of the file's text its reader could not take, for a warning; empty if nothing.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Document:
     headings: frozenset[int] = field(default=frozenset(), compare=False)
     passages: tuple[str, ...] = field(default=(), compare=False)
     where: str = field(default="", compare=False)
+    lost: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,12 @@ RECENT_IDS = 2**17
 class PageCounts:
     """How many pages were read, and how many were dropped by reason, with the first ids. All others were passed on.
 
-    bad_files: how many of these are files that cannot be read.
+    bad_files: how many of these are files that cannot be read. incomplete: for the files of which text is lost, how much.
     """
 
     pages: int = 0
     bad_files: int = 0
+    incomplete: dict[str, str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
@@ -53,12 +54,17 @@ class PageCounts:
         """Add the counts of pages that come after these."""
         self.pages += further.pages
         self.bad_files += further.bad_files
+        self.incomplete |= further.incomplete
         self.dropped.update(further.dropped)
         for reason, found in further.examples.items():
             self.examples[reason] = [*self.examples.get(reason, []), *found][:EXAMPLES]
 
     def tell(self) -> None:
-        """Tell each reason for which pages were dropped, redirects and other namespaces aside; of more than 3 % of the pages it is a warning."""
+        """Tell each reason for which pages were dropped, redirects and other namespaces aside; of more than 3 % of the pages it is a warning. Warn of
+        each file of which text is lost.
+        """
+        for where, lost in self.incomplete.items():
+            warn(f"{where}: {lost} are not in its text.")
         among = self.pages - sum(self.dropped[reason] for reason in NO_PAGES)
         for reason, count in sorted(self.dropped.items()):
             if reason not in NO_PAGES:
@@ -81,6 +87,8 @@ def kept(file: CorpusFile, kind: Format, counts: PageCounts) -> Iterator[Documen
         elif isinstance(page, Document) and not (page.text.strip() or page.title.strip()):
             counts.drop("empty", page.id)
         else:
+            if isinstance(page, Document) and page.lost:
+                counts.incomplete[page.where] = page.lost
             yield page
 
 

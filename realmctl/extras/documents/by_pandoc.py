@@ -22,10 +22,6 @@ MAX_OFFICE_BYTES = 2**28
 HEAP_EXHAUSTED, UNKNOWN_FORMAT = 251, 21
 """Exit codes of pandoc."""
 READ: dict[str, str] = {
-    "docx": "Word document",
-    "pptx": "PowerPoint slides",
-    "odt": "OpenDocument text",
-    "epub": "EPUB book",
     "rtf": "RTF document",
     "ipynb": "Jupyter notebook",
     "jats": "JATS article",
@@ -44,7 +40,6 @@ READ: dict[str, str] = {
 }
 """Formats by the names that pandoc and `--format` have for them."""
 EXTRA = "pip install 'realmctl[documents]'"
-ZIPPED = frozenset({"docx", "pptx", "odt", "epub"})
 MARKUP_ENDINGS = {
     ".ipynb": "ipynb",
     ".rst": "rst",
@@ -62,6 +57,8 @@ MARKUP_ENDINGS = {
 }
 """Texts that are told by their endings."""
 
+SHOW_BYLINES = frozenset({"docx", "latex", "org", "rst", "asciidoc", "jats", "typst"})
+"""Formats whose pages show the names of the authors and the date below the title."""
 MAN_PAGES = frozenset({"man", "mdoc"})
 NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
 LONGEST_NAME = 200
@@ -75,8 +72,15 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
         InputError: The file is damaged or too large.
         ResourceError: pandoc or the extra `documents` is not installed, or this pandoc is too old for the format.
     """
-    what = f"{file.path} is read as {READ[name]}, which"
-    require_package("selectolax", "documents", what)
+    require_package("selectolax", "documents", f"{file.path} is read as {READ[name]}, which")
+    html = html_by_pandoc(file, name, READ[name], streams.whole_bytes(file.path, MAX_OFFICE_BYTES))
+    found = document_of(file, "rst" if name == "rst" else "content", html)
+    yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
+
+
+def html_by_pandoc(file: CorpusFile, name: str, called: str, data: bytes) -> str:
+    """Return what pandoc reads of `data`, which is of its format `name`, as a page of HTML. Raises as `read_by_pandoc`; `called` names the format."""
+    what = f"{file.path} is read as {called}, which"
     program = _pandoc()
     if program is None:
         raise ResourceError(
@@ -84,8 +88,10 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
         )
     template = Path(__file__).with_name("pandoc.html")
     command = [program, "--sandbox", f"--from={name}", "--to=html", f"--template={template}", "--wrap=none"]
+    if name in SHOW_BYLINES:
+        command.append("--variable=bylines")
     memory = f"-M{apart.MAX_PARSE_MEMORY // 2**20}m"
-    parsed = apart.parse([*command, "+RTS", memory, "-RTS"], streams.whole_bytes(file.path, MAX_OFFICE_BYTES))
+    parsed = apart.parse([*command, "+RTS", memory, "-RTS"], data)
     if parsed.code == UNKNOWN_FORMAT:
         raise ResourceError(
             f"{what} needs a newer pandoc than {program}. Install the extra that contains one: {EXTRA}."
@@ -98,10 +104,12 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
     elif len(parsed.output) > MAX_TEXT_FILE:
         why = f"its text has more than {MAX_TEXT_FILE // 2**20} MiB"
     if why:
-        raise InputError(f"{file.path} cannot be read as {READ[name]}, because {why}. Save it anew, or leave it out.")
-    html = parsed.output.decode(errors="replace")
-    found = document_of(file, "rst" if name == "rst" else "html", html)
-    yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
+        raise unreadable(file, called, why)
+    return parsed.output.decode(errors="replace")
+
+
+def unreadable(file: CorpusFile, called: str, why: str) -> InputError:
+    return InputError(f"{file.path} cannot be read as {called}, because {why}. Save it anew, or leave it out.")
 
 
 def _named(page: Document) -> Document:

@@ -9,7 +9,7 @@ from functools import partial
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
 from realmctl.corpus.formats.detect import ROOT
 from realmctl.corpus.formats.format import Format
-from realmctl.extras.documents import by_pandoc, html_lines, mail, pages, pdf
+from realmctl.extras.documents import by_pandoc, html_lines, mail, office, pages, pdf
 
 HTML_ROOTS = html_lines.BLOCKS | {
     "html",
@@ -62,7 +62,7 @@ def _is_zipped(file: CorpusFile, start: bytes, *, name: str) -> bool:
 
 
 LOOKS: dict[str, Callable[[CorpusFile, bytes], bool]] = {
-    **{name: partial(_is_zipped, name=name) for name in sorted(by_pandoc.ZIPPED)},
+    **{name: partial(_is_zipped, name=name) for name in office.READ},
     "rtf": lambda file, start: start.startswith(RTF),
     "jats": lambda file, start: JATS_DOCTYPE.search(start) is not None,
     "man": partial(_is_manual, bsd=False),
@@ -71,12 +71,13 @@ LOOKS: dict[str, Callable[[CorpusFile, bytes], bool]] = {
 """How those are recognised whose ending does not say it."""
 
 
-def _of_pandoc(name: str) -> Format:
+def _document(name: str) -> Format:
+    is_office = name in office.READ
     return Format(
-        f"{by_pandoc.READ[name]}, one document a file",
-        partial(by_pandoc.read_by_pandoc, name=name),
+        f"{office.READ[name] if is_office else by_pandoc.READ[name]}, one document a file",
+        partial(office.read_office if is_office else by_pandoc.read_by_pandoc, name=name),
         is_one=True,
-        is_binary=name in by_pandoc.ZIPPED or name == "rtf",
+        is_binary=is_office or name == "rtf",
         looks=LOOKS.get(name, partial(_by_ending, name=name)),
     )
 
@@ -84,14 +85,14 @@ def _of_pandoc(name: str) -> Format:
 MARKED = [name for name in by_pandoc.READ if name not in LOOKS]
 FORMATS: dict[str, Format] = {
     "pdf": Format("PDF, one document a file", pdf.read_pdf, is_one=True, is_binary=True, looks=_is_pdf),
-    **{name: _of_pandoc(name) for name in MARKED},
+    **{name: _document(name) for name in MARKED},
     "markdown": Format(
         "Markdown, one document a file",
         pages.read_markdown,
         is_one=True,
         looks=lambda file, start: file.ending in MARKDOWN_ENDINGS,
     ),
-    **{name: _of_pandoc(name) for name in LOOKS},
+    **{name: _document(name) for name in LOOKS},
     "mail": Format(
         "mail, one document a message",
         mail.read_mail,

@@ -150,15 +150,15 @@ def _without_lonely_tags(html: str) -> str:
     )
 
 
-def page_of(asked: dict[str, Any], text: str) -> dict[str, Any]:
+def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     """Return the titles that a page has (`titles`), and its lines, each with whether it is a heading (`lines`); or why it is set aside (`aside`).
 
-    asked: `kind`, as of `pages.document_of`.
+    asked: `kind`, as of `pages.document_of`. data: Its text.
     """
     from selectolax.lexbor import LexborHTMLParser
 
-    is_marked = asked["kind"] == "markdown"
-    if is_marked:
+    text, is_marked = data.decode(), asked["kind"] != "html"
+    if asked["kind"] == "markdown":
         from markdown_it import MarkdownIt
 
         text = _without_lonely_tags(MarkdownIt("commonmark").enable("table").render(text))
@@ -281,7 +281,10 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
     if tag in NO_TEXT and not (tag == "button" and _is_asked(node)):
         return False
     is_hidden = "hidden" in attributes and attributes["hidden"] != "until-found" and role != "tabpanel"
-    if is_hidden or attributes.get("aria-hidden") == "true" or NOT_SHOWN.search(attributes.get("style") or ""):
+    is_unread = (
+        attributes.get("aria-hidden") == "true" and tag != "figcaption"
+    )  # which pandoc hides where `alt` says the same
+    if is_hidden or is_unread or NOT_SHOWN.search(attributes.get("style") or ""):
         return False
     classes = (attributes.get("class") or "").split()
     if role in NO_CONTENT or role in FOOTNOTE_ROLES or not SIGNS.isdisjoint(classes):

@@ -16,10 +16,10 @@ OUT_OF_MEMORY = 9
 """The exit code of a program that met its limit."""
 
 
-def answer(parse: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
+def answer(parse: Callable[[dict[str, Any], bytes], dict[str, Any]]) -> None:
     """Answer the requests on stdin until it ends. The system ends this process where a document takes more seconds of a core than its request allows.
 
-    parse: A function from a request and the text of its document to the reply, a JSON object.
+    parse: A function from a request and its document to the reply, a JSON object.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -29,7 +29,7 @@ def answer(parse: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
         data = taken.read(asked["bytes"])
         signal.setitimer(signal.ITIMER_PROF, asked["seconds"])
         try:
-            reply = parse(asked, data.decode())
+            reply = parse(asked, data)
         except MemoryError:
             sys.exit(OUT_OF_MEMORY)
         except Exception:

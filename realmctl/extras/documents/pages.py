@@ -48,11 +48,13 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
     yield document_of(file, "markdown", text, title)
 
 
-def document_of(file: CorpusFile, kind: Literal["html", "markdown", "rst"], text: str, title: str = "") -> Found:
+def document_of(
+    file: CorpusFile, kind: Literal["html", "content", "markdown", "rst"], text: str, title: str = ""
+) -> Found:
     """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty, `SkippedPage` if it is
     nested too deeply or takes too much time or memory.
 
-    kind: What the text is: HTML, Markdown, of which all is content, or the HTML that pandoc makes of reStructuredText.
+    kind: What the text is: HTML, or Markdown; of HTML all is content that was made of another format (`content`), or by pandoc of reStructuredText.
     """
     page, why = PARSER.parse({"kind": kind}, text.encode(errors="replace"))
     if page is None or "aside" in page:

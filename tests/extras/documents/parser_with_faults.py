@@ -10,7 +10,8 @@ from typing import Any
 from realmctl.extras.documents.many_parses import answer
 
 
-def parse(asked: dict[str, Any], text: str) -> dict[str, Any]:
+def parse(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
+    text = data.decode()
     what = text.partition(" ")[0]
     if what == "bug":
         raise LookupError("of the parser")

@@ -230,10 +230,10 @@ def refused(path, message: str, kind: str = "auto") -> None:
 def test_what_cannot_be_read_is_named(tmp_path, monkeypatch):
     whole = written(tmp_path / "whole.docx", "docx")
     (tmp_path / "cut.docx").write_bytes(whole.read_bytes()[:3000])
-    refused(tmp_path / "cut.docx", "pandoc says")
+    refused(tmp_path / "cut.docx", "damaged")
     with zipfile.ZipFile(tmp_path / "other.docx", "w") as archive:
         archive.writestr("a.txt", "no document")
-    refused(tmp_path / "other.docx", "pandoc says")
+    refused(tmp_path / "other.docx", "no document in it")
     (tmp_path / "a.zip").write_bytes(whole.read_bytes())
     refused(tmp_path / "a.zip", "zip archive")
     monkeypatch.setattr(by_pandoc, "MAX_OFFICE_BYTES", 99)
