@@ -6,8 +6,9 @@ for the file, and one with `error` if it cannot be read.
 
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import closing
-from ctypes import byref, c_double, c_int, create_string_buffer
+from ctypes import POINTER, Array, byref, c_char, c_double, c_int, c_ushort, cast, create_string_buffer
 from math import hypot, isfinite
 from typing import Any
 
@@ -23,6 +24,15 @@ SIZES = 0.1, 10_000.0
 """The smallest and the largest size of a font in points; others are cut to these."""
 LIGATURES = str.maketrans(dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00)))
 
+NOT_SEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+PASSWORD = 2**13
+"""The flag of a field whose value is not shown."""
+CHOICES = {raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+LONGEST_VALUE = 2**20
+"""Bytes of a value that are read."""
+SIZE_OF_VALUES = 10.0
+"""Of the font of a value on a page without lines, in points."""
+
 PageLine = dict[str, Any]
 """A line, with the fields of `page_layout.Line`."""
 Characters = list[tuple[int, str]]
@@ -37,8 +47,10 @@ def main(most_pages: int, most_characters: int, most_lines: int) -> None:
                 say(error=f"it has {len(pdf):,} pages, and at most {most_pages:,} are read")
                 return
             say(title=pdf.get_metadata_value("Title"))
+            if pdf.get_formtype() != raw.FORMTYPE_NONE:
+                pdf.init_forms()
             for number in range(len(pdf)):
-                height, page, unknown = read_page(pdf[number])
+                height, page, unknown = read_page(pdf[number], pdf.formenv.raw if pdf.formenv else None)
                 characters += sum(len(line["text"]) for line in page)
                 lines += len(page)
                 if characters > most_characters or lines > most_lines:
@@ -57,8 +69,11 @@ def say(**values: object) -> None:
     print(json.dumps(values), flush=True)
 
 
-def read_page(page: pypdfium2.PdfPage) -> tuple[float, list[PageLine], int]:
-    """The height of a page, its lines in the order of its content, and how many characters are unknown: their font does not name them."""
+def read_page(page: pypdfium2.PdfPage, form: Any = None) -> tuple[float, list[PageLine], int]:
+    """The height of a page, its lines in the order of its content, and how many characters are unknown: their font does not name them.
+
+    What was filled into the fields of a form, and text that was put on the page, stands behind the lines before it.
+    """
     with closing(page), closing(page.get_textpage()) as text_page:
         lines, line, high, unknown = list[PageLine](), Characters(), 0, 0
         for place in range(text_page.count_chars()):
@@ -79,7 +94,86 @@ def read_page(page: pypdfium2.PdfPage) -> tuple[float, list[PageLine], int]:
             if is_hyphen or code in LINE_ENDS:
                 lines += measured(text_page, line)
                 line = []
-        return page.get_height(), [*lines, *measured(text_page, line)], unknown
+        lines += measured(text_page, line)
+        for value in filled_in(page, form):
+            put(lines, value)
+        return page.get_height(), lines, unknown
+
+
+def filled_in(page: pypdfium2.PdfPage, form: Any) -> Iterator[PageLine]:
+    """Yield the lines of the values of a form's fields on the page that a viewer shows, and of text that was put on the page."""
+    for number in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, number)
+        if not annotation:
+            continue
+        try:
+            if raw.FPDFAnnot_GetFlags(annotation) & NOT_SEEN:
+                continue
+            kind, value = raw.FPDFAnnot_GetSubtype(annotation), ""
+            if kind == raw.FPDF_ANNOT_WIDGET and form is not None:
+                value = value_of(form, annotation)
+            elif kind == raw.FPDF_ANNOT_FREETEXT:
+                value = text_of(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
+            box = raw.FS_RECTF()
+            if not value.strip() or not raw.FPDFAnnot_GetRect(annotation, byref(box)):
+                continue
+            lines = [" ".join(line.split()) for line in value.splitlines() if line.strip()]
+            for place, text in enumerate(lines):
+                base = box.top - (box.top - box.bottom) * (place + 0.75) / len(lines)
+                left, right = (edge if isfinite(edge) else 0.0 for edge in (box.left, box.right))
+                yield {
+                    "text": text,
+                    "left": left,
+                    "right": right,
+                    "base": base if isfinite(base) else 0.0,
+                    "is_bold": False,
+                }
+        finally:
+            raw.FPDFPage_CloseAnnot(annotation)
+
+
+def value_of(form: Any, annotation: Any) -> str:
+    """What a field shows: its value, or the names of the options that are chosen; nothing of buttons and passwords."""
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    if kind in CHOICES:
+        chosen = [
+            text_of(raw.FPDFAnnot_GetOptionLabel, form, annotation, number)
+            for number in range(raw.FPDFAnnot_GetOptionCount(form, annotation))
+            if raw.FPDFAnnot_IsOptionSelected(form, annotation, number)
+        ]
+        if chosen:
+            return "\n".join(chosen)
+    elif kind != raw.FPDF_FORMFIELD_TEXTFIELD or raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & PASSWORD:
+        return ""
+    return text_of(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+
+
+def text_of(function: Any, *arguments: Any) -> str:
+    """The text that a function of pdfium writes in UTF-16: it is asked for the number of bytes first."""
+    size = min(function(*arguments, None, 0), LONGEST_VALUE)
+    if size <= 2:
+        return ""
+    buffer: Array[c_char] = create_string_buffer(size)
+    function(*arguments, cast(buffer, POINTER(c_ushort)), size)
+    return buffer.raw[: size - 2].decode("utf-16-le", errors="replace")
+
+
+def put(lines: list[PageLine], value: PageLine) -> None:
+    """Put the line of a value behind the line that it stands beside, or else behind the nearest line above."""
+    left, base = value["left"], value["base"]
+    near = [
+        (abs(line["base"] - base) if line["base"] > base else 0.0, abs(left - line["left"]), number)
+        for number, line in enumerate(lines)
+        if line["base"] > base + 0.6 * line["size"]
+        or (abs(line["base"] - base) <= 0.6 * line["size"] and line["left"] <= left)
+    ]
+    place = min(near)[2] if near else -1
+    size = lines[place]["size"] if lines else SIZE_OF_VALUES
+    if near and abs(lines[place]["base"] - base) <= 0.6 * size:
+        value["base"] = lines[place]["base"]
+    word = size * len(value["text"].partition(" ")[0]) / 2
+    right = min(value["right"], left + size * len(value["text"]) / 2)
+    lines.insert(place + 1, {**value, "right": right, "word": word, "size": size})
 
 
 def is_known(code: int) -> bool:

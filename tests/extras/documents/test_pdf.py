@@ -213,3 +213,37 @@ def test_without_the_extra_its_name_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ResourceError, match=r"realmctl\[documents\]"):
         read(write_pdf(tmp_path / "a.pdf", [PAGE]))
+
+
+def field(box: str, rest: str, kind: str = "Widget") -> bytes:
+    return f"<</Type/Annot/Subtype/{kind}/Rect[{box}]{rest}>>".encode()
+
+
+FORM = [(72, 750, 10, "Name of the tenant:"), (72, 720, 10, "Town:"), (72, 690, 10, "Signed in March.")]
+
+
+def test_what_was_filled_into_a_form_stands_behind_its_label(tmp_path):
+    fields = [
+        field("72 640 300 680", "/FT/Tx/Ff 4096/T(note)/V(First line\\rSecond line)"),
+        field("180 745 300 760", "/FT/Tx/T(name)/V<FEFF0041006E006E0020006F0066002001100069>"),
+        field("120 715 300 730", "/FT/Ch/Ff 131072/T(town)/Opt[[(b)(Bath)][(w)(Wells)]]/V(w)"),
+        field("400 745 500 760", "/FT/Tx/Ff 8192/T(pin)/V(secret)"),
+        field("400 715 500 730", "/FT/Tx/F 2/T(gone)/V(hidden)"),
+        field("400 690 500 700", "/FT/Btn/Ff 65536/T(send)/MK<</CA(Send)>>"),
+        field("400 690 500 700", "/FT/Btn/T(box)/V/Yes/AS/Yes"),
+        field("72 600 300 620", "/Contents(Paid in full)", "FreeText"),
+    ]
+    text = read(write_pdf(tmp_path / "a.pdf", [FORM], fields=fields)).text
+    assert text.split("\n") == [
+        "Name of the tenant: Ann of \u0110i",
+        "Town: Wells",
+        "Signed in March.",
+        "First line",
+        "Second line",
+        "Paid in full",
+    ]
+
+
+def test_an_empty_form_is_its_page(tmp_path):
+    text = read(write_pdf(tmp_path / "a.pdf", [FORM], fields=[field("180 745 300 760", "/FT/Tx/T(name)")])).text
+    assert text.split("\n") == [line for *_, line in FORM]
