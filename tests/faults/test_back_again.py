@@ -196,3 +196,14 @@ def test_a_kill_at_any_call_leaves_the_order_before_or_after(tmp_path):
         assert Plain(text="b").make(out).path.name == "v2" == open_artifact(out).path.name
     assert open_artifact(out).path.name == "v1" and kills > 3
     count("SIGKILL at every store call (a version that is made the newest again)", kills)
+
+
+def test_an_encoder_that_is_imported_again_is_the_one_that_embeds(command, chain: Chain, tmp_path):
+    encoders = [folder_for(chain.blocks, tmp_path / f"encoder-{seed}", seed) for seed in (0, 1)]
+    made = []
+    for encoder in (*encoders, encoders[0]):
+        command(f"import {encoder}")
+        embeddings = open_artifact(command(f"embed --blocks {chain.blocks.path}"))
+        made.append(embeddings.lineage["retriever"])
+    assert made[0] == made[2] != made[1] and version_numbers(Path("w/retriever")) == [1, 2]
+    count("scripts that go back to an earlier setting", len(made))
