@@ -323,6 +323,7 @@ def _filled(config: PretrainedConfig, tensors: Mapping[str, Tensor], folder: Pat
         raise ConfigError(
             f"--pooling pooler: {folder} is a {known.model_type} encoder, which has no pooler. Use cls or mean."
         )
+    tensors = known.named(config, tensors)
     with torch.device("meta"):
         model = known.new_base(config, pooler)
     expected, prefix = model.state_dict(), f"{model.base_model_prefix}."

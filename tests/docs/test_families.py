@@ -6,6 +6,7 @@ import re
 
 from docs.make_families import EXCEPT, HEAD, PAGE, TABLE
 from realmctl.cli.available_stages import available_stages
+from realmctl.extras.families import OFFERS
 from realmctl.models.families.known import FAMILIES
 from tests.extras.families import test_whole_chain as test_families
 
@@ -16,7 +17,10 @@ def test_the_table_of_families():
     rows = [
         [cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table[0].splitlines() if line.startswith("| `")
     ][1:]
-    assert [cells[0] for cells in rows] == FAMILIES.names()
+    towers = [name for name, where in OFFERS["realmctl.families"].items() if ".tower_only:" in where]
+    assert [cells[0] for cells in rows] == [name for name in FAMILIES.names() if name not in towers]
+    [named] = re.findall(r"\*Towers alone\* are (.*?):", PAGE.read_text(encoding="utf-8"))
+    assert re.findall("`([a-z_]+)`", named) == towers
     for model_type, *_, stages, states, log_probabilities, gradients, vectors in rows:
         assert stages == EXCEPT.get(model_type, "all").strip("`")
         assert max(map(float, (states, log_probabilities, gradients, vectors))) < 1e-5

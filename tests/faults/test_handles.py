@@ -50,6 +50,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Pat
     retriever = make_retriever(folder / "retriever", blocks)
     embeddings = Embed(blocks=blocks, retriever=retriever).make(folder / "embeddings")
     BuildIndex(embeddings=embeddings, type="exact").make(folder / "index")
+    Embed(blocks=blocks, retriever=retriever).make(folder / "once")
     for number in range(VERSIONS - 1):
         server(folder).edit(server(folder).newest(), [edit(number)])
     with pytest.MonkeyPatch.context() as patch:
@@ -154,8 +155,8 @@ def collected(folder: Path) -> str:
 
 
 def found(folder: Path) -> str:
-    """A stage that was made before."""
-    return Embed(blocks=folder / "blocks" / "v1", retriever=folder / "retriever").make(folder / "embeddings").path.name
+    """A stage that was made before, and whose version is the newest of its series."""
+    return Embed(blocks=folder / "blocks" / "v1", retriever=folder / "retriever").make(folder / "once").path.name
 
 
 @pytest.mark.parametrize("act", [served, listed, collected, found], ids=lambda act: act.__name__)

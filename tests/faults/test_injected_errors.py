@@ -54,7 +54,7 @@ def injected(folder: Path, step: int, *chosen: str) -> int:
 def test_some_calls_that_fail(tmp_path):
     count(
         "EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT and EIO at calls of the system",
-        injected(tmp_path, 40 if counting() else 240, *CHOSEN),
+        injected(tmp_path, 40 if counting() else 120, *CHOSEN),
     )
 
 

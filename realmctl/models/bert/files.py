@@ -120,7 +120,7 @@ def read_config(folder: Path, kind: str | None = None) -> PretrainedConfig:
         raise InputError(
             f"{path} does not describe a {found} encoder that can be used: {one_line(error)}. Use another folder."
         ) from None
-    require_memory(weights_of(config), folder)
+    require_memory(known.weights(config), folder)
     return config
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
 
 from realmctl.errors import ConfigError
+from realmctl.models.bert.limits import weights_of
 from realmctl.models.inputs import TokenBatch
 
 
@@ -53,6 +54,10 @@ class Family(ABC):
         """Return the number of segments that the encoder tells apart; 1 if it knows none."""
         return int(getattr(config, "type_vocab_size", 1) or 1)
 
+    def weights(self, config: PretrainedConfig) -> int:
+        """Return the number of weights of a model with this configuration, for the check of the memory; by default as BERT's are counted."""
+        return weights_of(config)
+
     def new_base(self, config: PretrainedConfig, pooler: bool) -> PreTrainedModel:
         """Return a base model with random weights."""
         return self.base(config, add_pooling_layer=pooler) if self.has_pooler else self.base(config)
@@ -65,6 +70,10 @@ class Family(ABC):
         """Set the rates that are not in an `nn.Dropout`, and those of the configuration, which is saved with the weights."""
         for name in self.rates:
             setattr(base.config, name, rate)
+
+    def named(self, config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return the tensors of a file by the names of the base model, where transformers writes other names. One that is not known keeps its name."""
+        return tensors
 
     @abstractmethod
     def words(self, base: PreTrainedModel) -> nn.Embedding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -26,7 +27,7 @@ LARGEST_RATE = 1e6
 """Largest learning rate. Steps far above it leave float32 at once."""
 
 FEWEST_TRIED, LONG_STEP = 2, 0.5
-"""On a CPU a trial begins with steps of so many examples, and takes no more of them where a step takes so many seconds."""
+"""On a CPU a trial begins with steps of so many examples, and takes as many more as last so many seconds."""
 
 MANY_EXAMPLES = 100_000
 """A training of so many examples may take days, so it is tried before it starts."""
@@ -132,23 +133,21 @@ class TrainingStage(TrainSettings, Stage, abstract=True):
         return together(self.device)
 
     def trial(self) -> Trial:
-        """Time steps of few examples, and of more until they take a while or fill a micro-batch. A step takes as long as its examples.
+        """Time steps of few examples, and where these take no time, of as many as take a while or fill a micro-batch. A step takes as long as its
+        examples.
 
         The memory is known only if a whole micro-batch was computed.
         """
         from realmctl.models.precision import pick_device
 
-        part = self.batch_size if self.batch_size < 2 else max(2, min(self.at_once, self.batch_size))
+        part = max(min(2, self.batch_size), min(self.at_once, self.batch_size))
         examples = min(part, FEWEST_TRIED) if pick_device(self.device).type == "cpu" else part
-        while True:
+        found = super(TrainingStage, self.with_batch(examples)).trial()
+        if 0 < found.each < LONG_STEP and examples < part:
+            examples = min(part, math.ceil(examples * LONG_STEP / found.each))
             found = super(TrainingStage, self.with_batch(examples)).trial()
-            if examples == part:
-                break
-            if found.each >= LONG_STEP:
-                found = dataclasses.replace(found, memory_bytes=0.0)
-                break
-            examples = min(part, 8 * examples)
-        return dataclasses.replace(found, each=found.each * self.batch_size / examples)
+        memory = found.memory_bytes if examples == part else 0.0
+        return dataclasses.replace(found, each=found.each * self.batch_size / examples, memory_bytes=memory)
 
     @property
     def may_take_days(self) -> bool:
