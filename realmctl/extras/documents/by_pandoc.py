@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, ResourceError, require_package
-from realmctl.extras.documents import apart
+from realmctl.extras.documents import apart, asciidoc, sphinx
 from realmctl.extras.documents.pages import document_of
 from realmctl.inputs import streams
 
@@ -59,6 +60,8 @@ MARKUP_ENDINGS = {
 
 SHOW_BYLINES = frozenset({"docx", "latex", "org", "rst", "asciidoc", "jats", "typst"})
 """Formats whose pages show the names of the authors and the date below the title."""
+PREPARED = {"rst": sphinx.as_text, "asciidoc": asciidoc.as_text}
+"""What makes of a source one that pandoc reads as its own tool does."""
 MAN_PAGES = frozenset({"man", "mdoc"})
 NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
 LONGEST_NAME = 200
@@ -73,7 +76,11 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
         ResourceError: pandoc or the extra `documents` is not installed, or this pandoc is too old for the format.
     """
     require_package("selectolax", "documents", f"{file.path} is read as {READ[name]}, which")
-    html = html_by_pandoc(file, name, READ[name], streams.whole_bytes(file.path, MAX_OFFICE_BYTES))
+    data = streams.whole_bytes(file.path, MAX_OFFICE_BYTES)
+    if name in PREPARED:
+        with suppress(UnicodeDecodeError):  # pandoc says it
+            data = PREPARED[name](data.decode("utf-8-sig")).encode()
+    html = html_by_pandoc(file, name, READ[name], data)
     found = document_of(file, "rst" if name == "rst" else "content", html)
     yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
 

@@ -1,4 +1,4 @@
-"""What Sphinx shows of its own roles and directives in reStructuredText. pandoc passes on how they are written."""
+"""What Sphinx shows of its own roles and directives in reStructuredText. pandoc passes on how they are written, and loses what it takes for its own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ INSTRUCTIONS = (
     "meta",
     "module",
     "moduleauthor",
+    "namespace",
+    "program",
     "sectionauthor",
     "tabularcolumns",
     "testcleanup",
@@ -23,6 +25,59 @@ INSTRUCTIONS = (
     "toctree",
 )
 """Directives whose content no reader of the page sees, with or without a domain such as `py:`."""
+OBJECTS = frozenset(
+    [
+        "attribute",
+        "class",
+        "classmethod",
+        "cmdoption",
+        "confval",
+        "data",
+        "decorator",
+        "decoratormethod",
+        "describe",
+        "envvar",
+        "exception",
+        "function",
+        "method",
+        "object",
+        "opcode",
+        "option",
+        "pdbcommand",
+        "property",
+        "staticmethod",
+        "type",
+    ]
+)
+"""Directives that describe an object by its signature, without a domain; with one all do that are no instructions."""
+KINDS = {
+    **{name: name for name in ("class", "classmethod", "concept", "enum", "exception", "property", "struct", "union")},
+    "enum-class": "enum class",
+    "enum-struct": "enum struct",
+    "staticmethod": "static",
+}
+"""What stands before the name of an object."""
+BEFORE_THE_NAME = ("abstract", "async", "classmethod", "final", "static", "staticmethod")
+"""Options of an object that are shown before its name."""
+LITERAL = frozenset(
+    [
+        "code",
+        "code-block",
+        "doctest",
+        "highlight",
+        "math",
+        "parsed-literal",
+        "productionlist",
+        "raw",
+        "sourcecode",
+        "testcode",
+        "testoutput",
+    ]
+)
+DIRECTIVE = re.compile(r"(\s*)\.\. (?:([a-z]\w*):)?([a-z][\w+-]*)::(?: +(.*))?", re.IGNORECASE)
+OPTION = re.compile(r"\s+:([\w-]+):(?:\s+(.*))?")
+CLASSES_OF_DOCUTILS = re.compile(r"[a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)*")
+"""What docutils' own directive `class` has: names of classes of the page, and no class of a program."""
 VERSIONS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
@@ -39,12 +94,76 @@ BUILDERS_WORDS = 6
 """An expression of `only` has at most so many words, such as `not latex`."""
 
 
+def as_text(source: str) -> str:
+    """A source in which each object that a directive describes has its signatures as paragraphs, and no directive has a domain: pandoc takes one
+    with a domain for a comment, and a class for one of the page.
+    """
+    lines, made, at = source.expandtabs().splitlines(), list[str](), 0
+    literal: int | None = None  # the indentation of what a block of code belongs to
+    while at < len(lines):
+        line = lines[at]
+        indent = len(line) - len(line.lstrip())
+        at += 1
+        if literal is not None and (not line.strip() or indent > literal):
+            made.append(line)
+            continue
+        literal = None
+        found = DIRECTIVE.fullmatch(line)
+        if found is None:
+            literal = indent if line.rstrip().endswith("::") else None
+        elif _is_object(found):
+            first = at
+            while at < len(lines) and lines[at].strip() and len(lines[at]) - len(lines[at].lstrip()) > indent:
+                at += 1
+            below = at
+            while below < len(lines) and not lines[below].strip():
+                below += 1
+            inner = lines[below] if below < len(lines) else ""
+            inner_indent = len(inner) - len(inner.lstrip())
+            margin = " " * (inner_indent if inner_indent > indent else indent + 3)
+            made += [f"{found[1]}.. object::", ""]
+            for signature in _signatures(found, lines[first:at]):
+                made += [f"{margin}{signature}", ""]
+            continue
+        else:
+            literal = indent if found[3].lower() in LITERAL or (found[4] or "").endswith("::") else None
+            if found[2]:
+                line = f"{found[1]}.. {found[3]}:: {found[4] or ''}"
+        made.append(line)
+    return "\n".join(made) + "\n"
+
+
+def _is_object(directive: re.Match[str]) -> bool:
+    domain, name, text = directive[2], directive[3].lower(), directive[4] or ""
+    if name in INSTRUCTIONS or not text.strip():
+        return False
+    if name == "class" and domain is None:
+        return CLASSES_OF_DOCUTILS.fullmatch(text.strip()) is None
+    return domain is not None or name in OBJECTS
+
+
+def _signatures(directive: re.Match[str], below: list[str]) -> list[str]:
+    """The signatures of an object as Sphinx shows them: of those of the directive and the lines below it, of which the last may be options."""
+    options = {found[1]: found[2] or "" for line in below if (found := OPTION.fullmatch(line))}
+    given = "\n".join([directive[4], *(line.strip() for line in below if not OPTION.fullmatch(line))])
+    name = directive[3].lower()
+    words = [*(word for word in BEFORE_THE_NAME if word in options), *filter(None, [KINDS.get(name)])]
+    behind = (f": {options['type']}" if "type" in options else "") + (
+        f" = {options['value']}" if "value" in options else ""
+    )
+    signatures = [
+        " ".join([*([] if line.startswith("template") else words), line.strip()]) + behind
+        for line in given.replace("\\\n", "").split("\n")
+    ]
+    return [each if "`" in each else f"``{each}``" for each in signatures]
+
+
 def as_shown(html: str) -> str:
     """HTML that pandoc wrote of a source of Sphinx, with the text that Sphinx shows."""
     from selectolax.lexbor import LexborHTMLParser
 
     page = LexborHTMLParser(html)
-    instructions = ", ".join(f"div.{name}, div[class$=':{name}']" for name in INSTRUCTIONS)
+    instructions = ", ".join(f"div.{name}" for name in INSTRUCTIONS)
     while (unseen := page.css_first(instructions)) is not None:
         unseen.decompose()
     for code in page.css("code.interpreted-text"):
