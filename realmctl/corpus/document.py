@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from realmctl.corpus.signs import SIGN, UNSEEN
 from realmctl.corpus.wrapped import unwrapped
 from realmctl.execution.deadline import DeadlineError, deadline
 
@@ -73,14 +75,16 @@ Found = Document | SkippedPage | Dropped
 
 
 def cleaned(page: Document | SkippedPage, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
-    """Return a document as prose, or why it is set aside: `clean` took more CPU time than `seconds`, or the reader said so."""
+    """Return a document as prose without characters that show nothing, or why it is set aside: `clean` took more CPU time than `seconds`, or the reader
+    said so.
+    """
     if isinstance(page, SkippedPage):
         return page
     if page.clean is None:
-        return page if page.links else _with_text(page, _as_paragraphs(page))
+        return without_signs(page if page.links else _with_text(page, _as_paragraphs(page)))
     try:
         with deadline(seconds):
-            return page.clean(page)
+            return without_signs(page.clean(page))
     except DeadlineError:
         return SkippedPage(page.id, page.title, f"not cleaned within {seconds:g} s", page.where)
 
@@ -93,3 +97,24 @@ def _as_paragraphs(document: Document) -> str:
 
 def _with_text(document: Document, text: str) -> Document:
     return document if text == document.text else replace(document, text=text)
+
+
+def without_signs(document: Document) -> Document:
+    """A document whose title and text have no such character. Its links and headings keep their words."""
+    if document.text.isascii() and document.title.isascii():
+        return document
+    if not SIGN.search(document.text) and not SIGN.search(document.title):
+        return document
+    places = [found.start() for found in UNSEEN.finditer(document.text)]
+
+    def moved(place: int) -> int:
+        return place - bisect_left(places, place)
+
+    return replace(
+        document,
+        title=UNSEEN.sub("", document.title),
+        text=UNSEEN.sub("", document.text),
+        links=tuple((moved(start), moved(end), target) for start, end, target in document.links),
+        headings=frozenset(map(moved, document.headings)),
+        passages=tuple(UNSEEN.sub("", passage) for passage in document.passages),
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
 from realmctl.corpus.document import Link
+from realmctl.corpus.signs import IDLE_JOINER
 from realmctl.corpus.wiki.links import CLOSE_ANCHOR, FIRST, HALF, OPEN_ANCHOR, replace_links
 from realmctl.corpus.wiki.markup import drop_hidden, render_templates
 from realmctl.corpus.wiki.namespaces import Namespaces
@@ -31,9 +32,6 @@ ODD = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f"
     "\u205f\u2060\u2066-\u2069\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
 )
-SHAPED = "\u0590-\u1dff\u20d0-\u2bff\u2e80-\ud7ff\uf900-\U000e01ef"
-# a joiner (ZWNJ, ZWJ) shows nothing except after a letter of a script whose letters join, or after an emoji
-IDLE_JOINER = re.compile(f"(?<![{SHAPED}])[\u200c\u200d]|\u200c(?![{SHAPED}])")
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
 RAISED = re.compile(r"<su([pb])>(?<=\d<su[pb]>)(?=[-−–+]?\d{1,4}</su\1>)")
 FRACTION = re.compile(r"<sup>(\d{1,4})</sup>[/⁄∕]<sub>(\d{1,4})</sub>")
