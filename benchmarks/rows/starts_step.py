@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,6 @@ def prepare(kind: str, folder: Path, quick: bool) -> str:
 def start(kind: str, folder: Path) -> tuple[Any, Any]:
     """Return the objective and its one micro-batch."""
     import torch
-    from transformers import BertForMaskedLM
 
     from realmctl.artifacts import open_artifact
     from realmctl.corpus.corpus import Corpus
@@ -61,6 +61,7 @@ def start(kind: str, folder: Path) -> tuple[Any, Any]:
     from realmctl.lab.retromae.settings import RetroMaeSettings
     from realmctl.lab.spider.settings import SpiderSettings
     from realmctl.models.bert.files import scratch_config
+    from realmctl.models.bert.modules import BertForMaskedLM
     from realmctl.models.condenser import Condenser
     from realmctl.models.inputs import Collator
     from realmctl.models.retriever import Retriever
@@ -143,9 +144,27 @@ def ours(kind: str, precision: str, folder: Path) -> Work:
 def authors(kind: str, folder: Path) -> Work:
     objective, part = start(kind, folder)
     if kind == "spider":
-        return timed(objective.modules, partial(spider, objective.retriever.query_tower.bert, part))
-    model = objective.model
+        return timed(objective.modules, partial(spider, theirs(objective.retriever.query_tower.bert), part))
+    model = SimpleNamespace(**{name: theirs(module) for name, module in objective.model.named_children()})
     return timed(objective.modules, partial({"retromae": retromae}.get(kind, partial(condenser, kind)), model, part))
+
+
+def theirs(module: Any) -> Any:
+    """Return transformers' modules with the parameters of these."""
+    from torch import nn
+    from transformers import BertConfig, BertForMaskedLM, BertModel
+    from transformers.models.bert.modeling_bert import BertLayer
+
+    if isinstance(module, nn.ModuleList):
+        return nn.ModuleList(theirs(layer) for layer in module)
+    kind = type(module).__name__
+    config = (module.attention.self if kind == "BertLayer" else module).config.to_dict()
+    options = {"add_pooling_layer": False} if kind == "BertModel" else {}
+    found = {"BertModel": BertModel, "BertForMaskedLM": BertForMaskedLM, "BertLayer": BertLayer}[kind](
+        BertConfig.from_dict(config, attn_implementation="sdpa"), **options
+    )
+    found.load_state_dict(module.state_dict(keep_vars=True), assign=True)
+    return found.train()
 
 
 def padded(packed: Any, length: int) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from transformers import PretrainedConfig, PreTrainedModel
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.imports.model_folder import read_json
 from realmctl.log import say
 from realmctl.models.bert.files import IGNORED, read_config
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import FAMILIES, family, positions_of
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import Activation, HeadStep, steps_of
@@ -297,7 +297,7 @@ def _step(folder: Path, kind: str, path: Path, width: int) -> tuple[HeadStep, di
     return step, {name.replace("linear.", "0.", 1): tensor.float() for name, tensor in tensors.items()}
 
 
-def _read_dpr(folder: Path) -> tuple[PreTrainedModel, EncoderFolder]:
+def _read_dpr(folder: Path) -> tuple[Encoder, EncoderFolder]:
     """Return the BERT of an encoder of DPR, and what follows. Raises InputError for a reader of DPR."""
     config, tensors = read_config(folder, "dpr"), load_weights(folder)[1]
     side = next((side for side in DPR_SIDES if any(name.startswith(f"{side}.") for name in tensors)), None)
@@ -316,7 +316,7 @@ def _read_dpr(folder: Path) -> tuple[PreTrainedModel, EncoderFolder]:
     return _filled(config, bert, folder, "cls"), EncoderFolder(folder, "cls", steps, head, form="separated", side=side)
 
 
-def _filled(config: PretrainedConfig, tensors: Mapping[str, Tensor], folder: Path, pooling: Pooling) -> PreTrainedModel:
+def _filled(config: Any, tensors: Mapping[str, Tensor], folder: Path, pooling: Pooling) -> Encoder:
     """Return the base model with these tensors. Shapes are checked on a copy without memory first."""
     known, pooler = family(config.model_type), pooling == "pooler"
     if pooler and not known.has_pooler:

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from realmctl.errors import ConfigError
 from realmctl.models.bert.layers import fresh_layer, run_layer
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.encoder import layer_states
 from realmctl.models.inputs import TokenBatch
@@ -40,7 +40,7 @@ class Condenser(nn.Module):
         ConfigError: when `skip_from` lies outside the backbone, or `head_layers` is below 1.
     """
 
-    def __init__(self, mlm: PreTrainedModel, *, skip_from: int, head_layers: int = 2) -> None:
+    def __init__(self, mlm: Encoder, *, skip_from: int, head_layers: int = 2) -> None:
         super().__init__()
         layers = mlm.config.num_hidden_layers
         if not 0 <= skip_from < layers or head_layers < 1:

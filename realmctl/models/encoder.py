@@ -9,24 +9,24 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import PreTrainedModel
 
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import family_of, mlm_logits
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import to_device
 
 
-def hidden_states(base: PreTrainedModel, packed: TokenBatch) -> Tensor:
+def hidden_states(base: Encoder, packed: TokenBatch) -> Tensor:
     """Return the last layer's states, [B, L, H]; zeros at padding."""
     return layer_states(base, packed, (base.config.num_hidden_layers,))[0]
 
 
-def layer_states(base: PreTrainedModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
+def layer_states(base: Encoder, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
     """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
     return family_of(base).layer_states(base, packed, layers)
 
 
-def states_at(base: PreTrainedModel, packed: TokenBatch, position_BP: Tensor) -> Tensor:
+def states_at(base: Encoder, packed: TokenBatch, position_BP: Tensor) -> Tensor:
     """Return the last layer's states at some positions of each row, [B, P, H].
 
     The result is exact. Where the family allows it, the last layer computes only these positions.
@@ -36,7 +36,7 @@ def states_at(base: PreTrainedModel, packed: TokenBatch, position_BP: Tensor) ->
     return family_of(base).states_at(base, packed, position_BP)
 
 
-def states_at_places(base: PreTrainedModel, packed: TokenBatch, place_M: Tensor) -> Tensor:
+def states_at_places(base: Encoder, packed: TokenBatch, place_M: Tensor) -> Tensor:
     """Return the last layer's states at some places of the batch, [M, H]. The last layer computes few other positions.
 
     place_M: int64 on the CPU, row * L + position, by rising row, each at a real token. So nothing is read back from the device.
@@ -51,14 +51,14 @@ def states_at_places(base: PreTrainedModel, packed: TokenBatch, place_M: Tensor)
     return states_at(base, packed, position)[row, rank]
 
 
-def cls_state(base: PreTrainedModel, packed: TokenBatch, last_layer_cls_only: bool = True) -> Tensor:
+def cls_state(base: Encoder, packed: TokenBatch, last_layer_cls_only: bool = True) -> Tensor:
     """Return the last layer's state at `[CLS]`, [B, H]. By default the last layer computes only that position."""
     if not last_layer_cls_only:
         return hidden_states(base, packed)[:, 0]
     return states_at(base, packed, packed.ids_BL.new_zeros(len(packed), 1))[:, 0]
 
 
-def masked_loss(mlm: PreTrainedModel, state_BLH: Tensor, place_M: Tensor, target_M: Tensor) -> Tensor:
+def masked_loss(mlm: Encoder, state_BLH: Tensor, place_M: Tensor, target_M: Tensor) -> Tensor:
     """Return the summed cross-entropy of wordpieces predicted from states, a scalar.
 
     place_M: int64, places in the flattened [B * L]. target_M: int64, the wordpieces that belong there.

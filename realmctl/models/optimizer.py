@@ -12,8 +12,8 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import family_of
 
 _LONG_AGO = 1e9
@@ -61,7 +61,7 @@ def decay_groups(
     ]
 
 
-def layer_lr_multipliers(base: PreTrainedModel, decay: float) -> dict[nn.Module, float]:
+def layer_lr_multipliers(base: Encoder, decay: float) -> dict[nn.Module, float]:
     """Return {module: factor} for a learning rate that falls from layer to layer (Clark et al. 2020, arXiv 2003.10555, table 7).
 
     The last layer has factor 1, each layer below it `decay` times the factor of the layer above, and the embeddings `decay` times

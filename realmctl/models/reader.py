@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
 
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import states_at
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import TokenBatch
@@ -26,13 +26,13 @@ _LOGITS_AT_ONCE = 1 << 28
 class Reader(nn.Module):
     """Masked-language model over joint inputs of a query and each of its candidates."""
 
-    def __init__(self, mlm: PreTrainedModel) -> None:
+    def __init__(self, mlm: Encoder) -> None:
         super().__init__()
         self.mlm = mlm
         mlm.base_model.pooler = None
 
     @classmethod
-    def from_masked_lm(cls, mlm: PreTrainedModel) -> Reader:
+    def from_masked_lm(cls, mlm: Encoder) -> Reader:
         """Return a reader on a copy of `mlm` without its pooler, which the reader does not use."""
         return cls(copy.deepcopy(mlm))
 

@@ -24,10 +24,10 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from realmctl.errors import InputError, MismatchError
 from realmctl.models.bert.files import load_bert, save_bert
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import family_of, positions_of, require_positions
 from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
 from realmctl.models.precision import full_precision
@@ -60,7 +60,7 @@ class Tower(PooledBert):
         norm_eps: Epsilon of the layer norm after the projection.
     """
 
-    def __init__(self, bert: PreTrainedModel, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
+    def __init__(self, bert: Encoder, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
         super().__init__(bert, pooling)
         self.projection = nn.Linear(bert.config.hidden_size, projection)
         self.norm = nn.LayerNorm(projection, eps=norm_eps)
@@ -95,7 +95,7 @@ class Tower(PooledBert):
         nn.init.constant_(self.norm.weight, math.sqrt(scale / self.projection.out_features))
 
     def save(self, folder: Path) -> None:
-        """Write the PreTrainedModel, which AutoModel loads, and the projection beside it."""
+        """Write the Encoder, which AutoModel loads, and the projection beside it."""
         save_bert(self.bert, folder)
         save_tensors(self._projection().state_dict(), folder / "projection.safetensors")
 
@@ -142,7 +142,7 @@ class Retriever(nn.Module):
     @classmethod
     def from_bert(
         cls,
-        bert: PreTrainedModel,
+        bert: Encoder,
         *,
         projection: int = 128,
         query_length: int = 64,
@@ -325,5 +325,6 @@ def set_dropout(module: nn.Module, rate: float) -> None:
     for part in module.modules():
         if isinstance(part, nn.Dropout):
             part.p = rate
-    for part in [part for part in module.modules() if isinstance(part, PreTrainedModel)]:
+    encoders: list[Any] = [part for part in module.modules() if hasattr(part, "base_model")]
+    for part in encoders:
         family_of(part).set_dropout(part.base_model, rate)

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
 
 from realmctl.models.bert.files import load_bert, save_bert
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import hidden_states
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import TokenBatch
@@ -67,7 +67,7 @@ class SpanHead(nn.Module):
 class SpanReader(nn.Module):
     """An encoder over `[CLS] question [SEP] body [SEP]` and the span head."""
 
-    def __init__(self, bert: PreTrainedModel) -> None:
+    def __init__(self, bert: Encoder) -> None:
         super().__init__()
         self.bert = bert
         self.bert.pooler = None
@@ -75,7 +75,7 @@ class SpanReader(nn.Module):
         self.requires_grad_(True)
 
     @classmethod
-    def from_bert(cls, bert: PreTrainedModel) -> SpanReader:
+    def from_bert(cls, bert: Encoder) -> SpanReader:
         """Return a span reader with a random head on a copy of `bert`."""
         return cls(copy.deepcopy(bert))
 

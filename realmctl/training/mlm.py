@@ -15,7 +15,6 @@ from typing import Protocol
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
@@ -23,6 +22,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
 from realmctl.models.bert.files import save_masked_lm
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import states_at_places
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch
@@ -95,7 +95,7 @@ class Examples(Protocol):
 class MlmObjective(Objective[tuple[QueryBatch, int]]):
     """Cross-entropy at the hidden wordpieces of `examples`."""
 
-    def __init__(self, mlm: PreTrainedModel, examples: Examples, settings: MlmSettings) -> None:
+    def __init__(self, mlm: Encoder, examples: Examples, settings: MlmSettings) -> None:
         self.modules = nn.ModuleDict({"mlm": mlm})
         self.lr_multipliers = layer_lr_multipliers(mlm.base_model, settings.layer_decay)
         self.mlm, self.examples, self.settings = mlm, examples, settings

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import BertForMaskedLM
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.condenser import HEAD_FILE, Condenser, contrastive_loss
 from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator
 from realmctl.tokens.frame import Frame
+from tests.fixtures.transformers_bert import as_transformers, layer_as_transformers
 
 WORDS = 40
 COLLATOR = Collator(Frame.bert(1, 2), pad_id=0, mask_id=3)
@@ -33,10 +34,10 @@ def plain(model: Condenser, batch) -> tuple[torch.Tensor, torch.Tensor]:
     """The same with transformers' own forward pass and its own layers, row by row, without padding."""
     bert, late, head = model.mlm.bert, [], []
     for ids, length in zip(batch.ids_BL, batch.lengths_B.tolist(), strict=True):
-        states = bert(input_ids=ids[None, :length], output_hidden_states=True).hidden_states
+        states = as_transformers(bert)(input_ids=ids[None, :length], output_hidden_states=True).hidden_states
         state = torch.cat([states[-1][:, :1], states[model.skip_from][:, 1:]], dim=1)
         for layer in model.head:
-            out = layer(state)
+            out = layer_as_transformers(layer)(state)
             state = out[0] if isinstance(out, tuple) else out
         late.append(states[-1][0])
         head.append(state[0])
@@ -51,7 +52,7 @@ def test_states_of_the_last_layer_and_of_the_head(model, batch):
 def test_the_loss_is_the_summed_cross_entropy_at_the_masks(model, batch):
     positions, targets = torch.tensor([3, 8, 19]), torch.tensor([20, 21, 22])
     for found_BLH, expected_BLH in zip(model(batch), plain(model, batch), strict=True):
-        logits = model.mlm.cls(expected_BLH).flatten(0, 1)
+        logits = as_transformers(model.mlm).cls(expected_BLH).flatten(0, 1)
         expected = sum(-F.log_softmax(logits[p], -1)[t] for p, t in zip(positions, targets, strict=True))
         assert float(masked_loss(model.mlm, found_BLH, positions, targets)) == pytest.approx(float(expected), abs=1e-5)
 

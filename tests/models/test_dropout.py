@@ -6,8 +6,8 @@ import copy
 
 import torch
 from torch import nn
-from transformers import BertForMaskedLM
 
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever, set_dropout
 from realmctl.tokens.frame import Frame

@@ -5,16 +5,17 @@ import weakref
 import pytest
 import torch
 from torch.testing import assert_close
-from transformers import BertForMaskedLM
 
 from realmctl.models.bert import attention, layers
 from realmctl.models.bert.files import scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.encoder import cls_state, hidden_states, layer_states, states_at, states_at_places
 from realmctl.models.inputs import TokenBatch
+from tests.fixtures.transformers_bert import as_transformers
 
 
 def reference(mlm: BertForMaskedLM, packed: TokenBatch, **options: bool):
-    return mlm.bert(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL, **options)
+    return as_transformers(mlm).bert(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL, **options)
 
 
 @pytest.mark.parametrize("act", ["gelu", "gelu_new", "relu"])
@@ -95,7 +96,7 @@ def test_a_large_activation_is_not_kept(
         made.append(weakref.ref(activated := torch.nn.functional.gelu(state)))
         return activated
 
-    monkeypatch.setattr(layers, "_activation", lambda layer: activation)
+    monkeypatch.setattr(layers, "ACTIVATIONS", {"gelu": activation})
     monkeypatch.setattr(layers, "_WORTH_RECOMPUTING", 0 if worth else 1 << 40)
     states = cls_state(mlm.bert, batch)
     alive, forward = [reference() is not None for reference in made], len(made)

@@ -1,9 +1,10 @@
 import pytest
 import torch
 from torch import nn
-from transformers import BertConfig, BertForMaskedLM
 
 from realmctl.errors import InputError
+from realmctl.models.bert.config import BertConfig
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups, layer_lr_multipliers
 from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 from realmctl.training.settings.base import TrainSettings

@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 import torch
 from torch.testing import assert_close
-from transformers import BertForMaskedLM
 
 from realmctl.models import reader as reader_module
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.reader import Reader
+from tests.fixtures.transformers_bert import as_transformers
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ TARGET = torch.tensor([[50, 60], [70, 0]])
 
 
 def expected(mlm: BertForMaskedLM, joint: TokenBatch) -> torch.Tensor:
-    log_prob = mlm(joint.ids_BL, joint.mask_BL.long(), joint.segments_BL).logits.log_softmax(-1)
+    log_prob = as_transformers(mlm)(joint.ids_BL, joint.mask_BL.long(), joint.segments_BL).logits.log_softmax(-1)
     picked = [log_prob[row, POSITION[row // 3], TARGET[row // 3]] for row in range(6)]
     return torch.stack(picked).view(2, 3, 2)
 

@@ -5,13 +5,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
-from transformers import AutoModel, BertForMaskedLM
+from transformers import AutoModel
 
 from realmctl.errors import InputError, MismatchError
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.in_batch import in_batch_scores, in_batch_softmax
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import ProjectionStart
+from tests.fixtures.transformers_bert import as_transformers
 
 
 @pytest.mark.parametrize("norm_eps", [1e-12, 1e-3])
@@ -24,7 +26,7 @@ def test_embedding_is_the_formula_on_transformers_states(
     retriever.save(tmp_path)
     retriever = Retriever.load(tmp_path)
     tower = retriever.query_tower
-    outputs = tower.bert(batch.ids_BL, batch.mask_BL.long(), batch.segments_BL)
+    outputs = as_transformers(tower.bert)(batch.ids_BL, batch.mask_BL.long(), batch.segments_BL)
     pooled = outputs.last_hidden_state[:, 0]
     if pooling == "pooler":
         pooled = torch.tanh(F.linear(pooled, tower.bert.pooler.dense.weight, tower.bert.pooler.dense.bias))

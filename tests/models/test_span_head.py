@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
-from transformers import BertForMaskedLM
 
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator, block_token_mask
 from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss, span_table

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from transformers import BertForMaskedLM, BertModel
 
 from realmctl.models.bert.files import load_bert, load_masked_lm, save_bert, save_masked_lm, scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM, BertModel
 from realmctl.models.weights import WithoutDraws
 
 

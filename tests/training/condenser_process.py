@@ -15,11 +15,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import BertForMaskedLM
 
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert.files import scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.condenser import Condenser
 from realmctl.models.inputs import Collator
 from realmctl.tokens.tokenizer import Tokenizer

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from transformers import MPNetConfig, MPNetForMaskedLM, MPNetModel, PretrainedConfig
+from transformers import MPNetConfig, MPNetForMaskedLM, MPNetModel
 
 from realmctl.extras.families.lm_head import LmHead
 from realmctl.extras.families.padded import Padded
@@ -26,15 +26,15 @@ class Mpnet(LmHead, BertNamed, Padded):
         "lm_head.decoder.bias": "lm_head.bias",
     }
 
-    def first_position(self, config: PretrainedConfig) -> int:
+    def first_position(self, config: Any) -> int:
         """Return the position of the first token: that behind padding's."""
         return PADDING + 1
 
-    def segments(self, config: PretrainedConfig) -> int:
+    def segments(self, config: Any) -> int:
         """Return 1: it knows no segments."""
         return 1
 
-    def check(self, config: PretrainedConfig) -> None:
+    def check(self, config: Any) -> None:
         """Raise ValueError for another id of padding than the one that transformers takes."""
         if config.pad_token_id != PADDING:
             raise ValueError(f"pad_token_id is {config.pad_token_id}, and transformers takes {PADDING} for an MPNet")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.family import Family
 from realmctl.models.inputs import TokenBatch
 
@@ -16,7 +16,7 @@ from realmctl.models.inputs import TokenBatch
 class Padded(Family):
     """A family whose states are those of the base model's own `forward`."""
 
-    def layer_states(self, base: PreTrainedModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
+    def layer_states(self, base: Encoder, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
         """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
         self.require_positions(base.config, packed.ids_BL.shape[1], "Lengths of the inputs")
         last = len(self.from_below(base)) - 1
@@ -30,7 +30,7 @@ class Padded(Family):
         # padding may hold NaN (an attention window without a real token), so it is replaced and not multiplied
         return tuple(torch.where(packed.mask_BL[..., None], state, state.new_zeros(())) for state in states)
 
-    def states_at(self, base: PreTrainedModel, packed: TokenBatch, position_BP: Tensor) -> Tensor:
+    def states_at(self, base: Encoder, packed: TokenBatch, position_BP: Tensor) -> Tensor:
         """Return the output at some positions of each row, [B, P, H]."""
         last = len(self.from_below(base)) - 1
         state_BLH = self.layer_states(base, packed, (last,))[0]

@@ -7,13 +7,12 @@ tokens. Most have one segment. The head of masked language modelling is `lm_head
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from transformers import (
     CamembertConfig,
     CamembertForMaskedLM,
     CamembertModel,
-    PretrainedConfig,
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaModel,
@@ -36,11 +35,11 @@ class Roberta(LmHead, BertShaped):
         "lm_head.decoder.bias": "lm_head.bias",
     }
 
-    def first_position(self, config: PretrainedConfig) -> int:
+    def first_position(self, config: Any) -> int:
         """Return the position of the first token: that behind padding's."""
         return int(config.pad_token_id or 0) + 1
 
-    def check(self, config: PretrainedConfig) -> None:
+    def check(self, config: Any) -> None:
         """Raise ValueError without an id of padding, behind which the positions begin."""
         if config.pad_token_id is None:
             raise ValueError("pad_token_id is missing, and the positions begin behind it")

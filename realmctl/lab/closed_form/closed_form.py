@@ -10,7 +10,6 @@ import time
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import PreTrainedModel
 
 from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus
@@ -20,6 +19,7 @@ from realmctl.execution.batches import batched
 from realmctl.lab.closed_form.pca import pca_projection, require_enough
 from realmctl.lab.closed_form.ridge_head import set_ridge_head
 from realmctl.log import progress
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import hidden_states
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator
@@ -103,7 +103,7 @@ class RidgeHead(FittedHead):
 
     @torch.no_grad()
     def fit(
-        self, mlm: PreTrainedModel, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
+        self, mlm: Encoder, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
     ) -> float:
         where = pick_device(settings.device)
         mlm.to(where).eval()

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from realmctl.errors import ConfigError
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import family_of
 
 PENALTY = 1e-3
@@ -45,7 +45,7 @@ def ridge_regression(state_TH: Tensor, target_TH: Tensor, penalty: float = PENAL
 
 
 @torch.no_grad()
-def set_ridge_head(mlm: PreTrainedModel, state_TH: Tensor, wordpiece_T: Tensor, count_V: Tensor) -> None:
+def set_ridge_head(mlm: Encoder, state_TH: Tensor, wordpiece_T: Tensor, count_V: Tensor) -> None:
     """Replace the head of `mlm` by a regression of each token's wordpiece embedding on its last-layer state.
 
     Args:

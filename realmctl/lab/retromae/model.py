@@ -15,9 +15,9 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
-from realmctl.models.bert.layers import fresh_layer
+from realmctl.models.bert.layers import after_attention, fresh_layer
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import layer_states
 from realmctl.models.families.known import family_of
 from realmctl.models.inputs import TokenBatch
@@ -32,7 +32,7 @@ class RetroMae(nn.Module):
         tower: A retriever's tower on the same encoder, whose pooling makes the sentence vector. None takes the state of [CLS].
     """
 
-    def __init__(self, mlm: PreTrainedModel, tower: PooledBert | None = None) -> None:
+    def __init__(self, mlm: Encoder, tower: PooledBert | None = None) -> None:
         super().__init__()
         self.mlm, self.tower = mlm, tower
         self.decoder = fresh_layer(mlm.config)
@@ -60,9 +60,7 @@ class RetroMae(nn.Module):
         )
         rate = attention.dropout.p if attention.training else 0.0
         context = F.scaled_dot_product_attention(query, key, value, attn_mask=visible_BLL[:, None], dropout_p=rate)
-        attended_BLH = layer.attention.output(context.transpose(1, 2).flatten(-2), query_BLH)
-        decoded_BLH: Tensor = layer.output(layer.intermediate(attended_BLH), attended_BLH)
-        return decoded_BLH
+        return after_attention(layer, context.transpose(1, 2).flatten(-2), query_BLH)
 
 
 def bag_of_words_loss(logits_BLV: Tensor, plain: TokenBatch, special_BL: Tensor) -> Tensor:

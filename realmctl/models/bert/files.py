@@ -1,7 +1,7 @@
 """Folders of encoders: configurations from a short name, strict loading, saving for `transformers`.
 
 Code in a folder is never run. `model_type` is matched against the families that are known, tensors against an allow-list, config.json
-builds transformers' masked language model of the family, and pickled weights are read without executing anything.
+builds the family's masked language model, and pickled weights are read without executing anything.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, PretrainedConfig, PreTrainedModel
-from transformers.activations import ACT2FN
 
 from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
+from realmctl.models.bert.activations import ACTIVATIONS
+from realmctl.models.bert.config import BertConfig
 from realmctl.models.bert.foreign_config import read_fields
 from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory, weights_of
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.family import Family
 from realmctl.models.families.known import FAMILIES, family, family_of, known_types
 from realmctl.models.weight_files import load_weights
@@ -76,13 +78,12 @@ def scratch_config(
         max_position_embeddings=positions,
         initializer_range=init_std,
         pad_token_id=pad,
-        attn_implementation="sdpa",
     )
     require_memory(weights_of(config), f"a BERT of size '{spec}'")
     return config
 
 
-def read_config(folder: Path, kind: str | None = None) -> PretrainedConfig:
+def read_config(folder: Path, kind: str | None = None) -> Any:
     """Read config.json of an encoder's folder, or of a folder of another `model_type` that describes a BERT, such as DPR's.
 
     Args:
@@ -110,13 +111,14 @@ def read_config(folder: Path, kind: str | None = None) -> PretrainedConfig:
     try:
         check_sizes(fields)
         check_kind(fields)
-        config = known.config.from_dict({**fields, "model_type": known.model_type}, attn_implementation=known.attention)
+        config = known.config_of(fields)
         check_sizes(config.to_dict())
         check_numbers(config)
         known.check(config)
-        if (activation := getattr(config, known.activation)) not in ACT2FN:
-            raise ValueError(f"{known.activation} is {str(activation)[:40]!r}, which transformers does not know")
-    except Exception as error:  # transformers raises many kinds for fields of a wrong type
+        if (activation := getattr(config, known.activation)) not in ACTIVATIONS:
+            names = ", ".join(ACTIVATIONS)
+            raise ValueError(f"{known.activation} is {str(activation)[:40]!r}, and what can be computed is {names}")
+    except Exception as error:  # classes of transformers raise many kinds for fields of a wrong type
         raise InputError(
             f"{path} does not describe a {found} encoder that can be used: {one_line(error)}. Use another folder."
         ) from None
@@ -124,7 +126,7 @@ def read_config(folder: Path, kind: str | None = None) -> PretrainedConfig:
     return config
 
 
-def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[PreTrainedModel, bool]:
+def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[Encoder, bool]:
     """Load the folder of an encoder. Return its masked language model, and whether the folder held a head for it.
 
     A folder without a head gets one with random weights. `dropout`, from 0 to below 1, replaces the rates of config.json.
@@ -158,12 +160,12 @@ def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[PreTrain
     return model.eval(), has_head
 
 
-def save_masked_lm(model: PreTrainedModel, folder: Path) -> None:
+def save_masked_lm(model: Encoder, folder: Path) -> None:
     """Write config.json and model.safetensors, which AutoModel and AutoModelForMaskedLM load."""
     save_bert(model, folder)
 
 
-def save_bert(model: PreTrainedModel, folder: Path) -> None:
+def save_bert(model: Encoder, folder: Path) -> None:
     """Write an encoder with or without a head: config.json and model.safetensors. Tied tensors are written once."""
     tied = family_of(model).tied
     tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
@@ -172,7 +174,7 @@ def save_bert(model: PreTrainedModel, folder: Path) -> None:
     model.config.save_pretrained(folder)
 
 
-def load_bert(folder: Path, pooler: bool) -> PreTrainedModel:
+def load_bert(folder: Path, pooler: bool) -> Encoder:
     """Load a base model that `save_bert` wrote. Raises InputError that names a tensor which does not fit."""
     config = read_config(folder)
     with WithoutDraws():
@@ -181,7 +183,7 @@ def load_bert(folder: Path, pooler: bool) -> PreTrainedModel:
     return model.eval()
 
 
-def named_as(masked_lm: PreTrainedModel, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def named_as(masked_lm: Encoder, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors by their names in a masked language model: those of a base model and of old TensorFlow exports are translated."""
     inside = (f"{masked_lm.base_model_prefix}.", *family_of(masked_lm).head, "cls.")
     found = {}

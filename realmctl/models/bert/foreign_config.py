@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig
 
 from realmctl.errors import InputError, one_line
 from realmctl.models.bert.limits import SIZE_LIMITS, check_kind, check_numbers
@@ -48,6 +47,8 @@ def read_config(folder: Path, what: str) -> Any:
     Raises:
         InputError: The file is missing, damaged or too large, a size is beyond the limits, or the model brings its own code.
     """
+    from transformers import AutoConfig
+
     path = folder / CONFIG
     try:
         fields = read_fields(path)

@@ -1,18 +1,19 @@
 """Families with the layers of BERT: only real tokens are computed, and the last layer only at positions that are read.
 
-The weights stay in transformers' modules, whose names are those of BERT's (`encoder.layer`, `attention.self.query`).
+The weights are in modules with the names of BERT's (`encoder.layer`, `attention.self.query`).
 Legend: B rows, L tokens of the longest row, T real tokens of the batch, P positions read in each row, H hidden, X anything.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import PretrainedConfig, PreTrainedModel
-from transformers.models.bert.modeling_bert import BertLayer, BertPooler
 
 from realmctl.models.bert.layers import run_layer
+from realmctl.models.bert.modules import BertPooler, Encoder
 from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.families.family import Family
 from realmctl.models.inputs import TokenBatch
@@ -21,29 +22,28 @@ from realmctl.models.inputs import TokenBatch
 class BertNamed(Family):
     """A family whose base model has `embeddings` and `encoder.layer` as BERT's, and a tanh pooler."""
 
-    def first_position(self, config: PretrainedConfig) -> int:
+    def first_position(self, config: Any) -> int:
         """Return the position of the first token."""
         return 0
 
-    def positions(self, config: PretrainedConfig) -> int:
+    def positions(self, config: Any) -> int:
         """Return the most tokens of an input."""
         return int(config.max_position_embeddings) - self.first_position(config)
 
-    def words(self, base: PreTrainedModel) -> nn.Embedding:
+    def words(self, base: Encoder) -> nn.Embedding:
         """Return the table of the wordpieces' embeddings."""
         table: nn.Embedding = base.embeddings.word_embeddings
         return table
 
-    def from_below(self, base: PreTrainedModel) -> list[nn.Module]:
+    def from_below(self, base: Encoder) -> list[nn.Module]:
         """Return the embeddings and the layers, in order."""
         return [base.embeddings, *base.encoder.layer]
 
-    def new_pooler(self, config: PretrainedConfig) -> nn.Module:
+    def new_pooler(self, config: Any) -> nn.Module:
         """Return a tanh pooler with random weights."""
-        pooler: nn.Module = BertPooler(config)
-        return pooler
+        return BertPooler(config)
 
-    def position_states(self, base: PreTrainedModel, length: int) -> Tensor:
+    def position_states(self, base: Encoder, length: int) -> Tensor:
         """Return the embeddings of the first positions of a text, [length, H]."""
         first = self.first_position(base.config)
         weight_PH: Tensor = base.embeddings.position_embeddings.weight
@@ -53,7 +53,7 @@ class BertNamed(Family):
 class BertShaped(BertNamed):
     """A family whose embeddings and layers are BERT's."""
 
-    def layer_states(self, base: PreTrainedModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
+    def layer_states(self, base: Encoder, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
         """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
         rows = TokenLayout(packed)
         states = [self._embed(base, packed, rows)]
@@ -61,7 +61,7 @@ class BertShaped(BertNamed):
             states.append(_run(layer, states[-1], rows))
         return tuple(rows.pad(states[layer]) for layer in layers)
 
-    def states_at(self, base: PreTrainedModel, packed: TokenBatch, position_BP: Tensor) -> Tensor:
+    def states_at(self, base: Encoder, packed: TokenBatch, position_BP: Tensor) -> Tensor:
         """Return the output at some positions of each row, [B, P, H]. The last layer computes only these."""
         rows = TokenLayout(packed)
         state_TH = self._embed(base, packed, rows)
@@ -69,7 +69,7 @@ class BertShaped(BertNamed):
             state_TH = _run(layer, state_TH, rows)
         return _run(base.encoder.layer[-1], state_TH, rows, position_BP)
 
-    def _embed(self, base: PreTrainedModel, packed: TokenBatch, rows: TokenLayout) -> Tensor:
+    def _embed(self, base: Encoder, packed: TokenBatch, rows: TokenLayout) -> Tensor:
         length, embeddings = packed.ids_BL.shape[1], base.embeddings
         self.require_positions(base.config, length, "Lengths of the inputs")
         first = self.first_position(base.config)
@@ -82,8 +82,8 @@ class BertShaped(BertNamed):
         return embedding_TH
 
 
-def _run(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
-    """Run the layer. After `gradient_checkpointing_enable` the backward pass computes it again to save memory."""
+def _run(layer: Any, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
+    """Run the layer. With its `gradient_checkpointing` the backward pass computes it again to save memory."""
     if layer.gradient_checkpointing and layer.training and torch.is_grad_enabled():
         state: Tensor = checkpoint(run_layer, layer, state_TH, rows, position_BP, use_reentrant=False)
         return state

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.family import Family
 from realmctl.registry import Registry
 
@@ -31,22 +31,22 @@ def family(model_type: str) -> Family:
     return FAMILIES.load(model_type, Family)()
 
 
-def family_of(model: PreTrainedModel) -> Family:
+def family_of(model: Encoder) -> Family:
     """Return the family of a base model or of a masked language model."""
     return family(model.config.model_type)
 
 
-def positions_of(model: PreTrainedModel) -> int:
+def positions_of(model: Encoder) -> int:
     """Return the most tokens of an input of a model."""
     return family_of(model).positions(model.config)
 
 
-def require_positions(model: PreTrainedModel, tokens: int, what: str) -> None:
+def require_positions(model: Encoder, tokens: int, what: str) -> None:
     """Check that an encoder has a position for each wordpiece of its longest input (`Family.require_positions`)."""
     family_of(model).require_positions(model.config, tokens, what)
 
 
-def mlm_logits(masked_lm: PreTrainedModel, state_XH: Tensor) -> Tensor:
+def mlm_logits(masked_lm: Encoder, state_XH: Tensor) -> Tensor:
     """Return the logits of the masked-language-model head for states of the base model, [..., V]."""
     return family_of(masked_lm).logits(masked_lm, state_XH)
 

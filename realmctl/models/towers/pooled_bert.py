@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
+from realmctl.models.bert.modules import Encoder, draw_weights
 from realmctl.models.encoder import cls_state, hidden_states
 from realmctl.models.families.known import family_of
 from realmctl.models.inputs import TokenBatch
@@ -27,7 +27,7 @@ class PooledBert(nn.Module):
         pooling: How token states become one vector; see `realmctl.models.retriever`.
     """
 
-    def __init__(self, bert: PreTrainedModel, pooling: Pooling) -> None:
+    def __init__(self, bert: Encoder, pooling: Pooling) -> None:
         super().__init__()
         self.bert = bert
         self.pooling: Pooling = pooling
@@ -81,5 +81,5 @@ class PooledBert(nn.Module):
             self.bert.pooler = None
         elif getattr(self.bert, "pooler", None) is None:
             self.bert.pooler = family_of(self.bert).new_pooler(self.bert.config)
-            self.bert.pooler.apply(self.bert._init_weights)
+            draw_weights(self.bert.pooler, self.bert.config)
         self.requires_grad_(True)

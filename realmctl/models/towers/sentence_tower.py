@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from realmctl.errors import InputError
 from realmctl.models.bert.files import load_bert, save_bert
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import HeadStep, head_of, steps_of
@@ -41,7 +41,7 @@ class SentenceTower(PooledBert):
     scale: Tensor
     """float32 []; a buffer, so that it is saved with the weights and not trained."""
 
-    def __init__(self, bert: PreTrainedModel, pooling: Pooling, steps: Sequence[HeadStep], scale: float = 1.0) -> None:
+    def __init__(self, bert: Encoder, pooling: Pooling, steps: Sequence[HeadStep], scale: float = 1.0) -> None:
         super().__init__(bert, pooling)
         self.steps = tuple(steps)
         self.head = head_of(bert.config.hidden_size, steps)
@@ -76,7 +76,7 @@ class SentenceTower(PooledBert):
         return {"head": [asdict(step) for step in self.steps]}
 
     def save(self, folder: Path) -> None:
-        """Write the PreTrainedModel, which AutoModel loads, and the head with the scale beside it."""
+        """Write the Encoder, which AutoModel loads, and the head with the scale beside it."""
         save_bert(self.bert, folder)
         tensors = {f"head.{name}": tensor for name, tensor in self.head.state_dict().items()}
         save_tensors({**tensors, "scale": self.scale}, folder / HEAD_FILE)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from transformers import PreTrainedModel
-
 from realmctl.errors import ConfigError
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.precision import seed_everything
 from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.names import NO_RETRIEVAL
@@ -52,7 +51,7 @@ def starting_span_reader(settings: FinetuneSettings) -> SpanReader:
     return SpanReader.from_bert(answering_masked_lm(settings).base_model)
 
 
-def answering_masked_lm(settings: FinetuneSettings, head: Head = "any") -> PreTrainedModel:
+def answering_masked_lm(settings: FinetuneSettings, head: Head = "any") -> Encoder:
     """Return the encoder that the reader starts from. `head`: what is asked of its masked-language-model head."""
     start = starting_bert(settings.start, settings.bert, settings.blocks, settings.seed, head=head)
     seed_everything(settings.seed)

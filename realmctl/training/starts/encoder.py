@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from transformers import BertForMaskedLM, PreTrainedModel
-
 from realmctl.artifacts import Artifact, require_same_vocabulary, version_numbers
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.log import say
 from realmctl.models.bert.files import load_masked_lm, scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM, Encoder
 from realmctl.models.precision import seed_everything
 from realmctl.tokens.tokenizer import Tokenizer
 
@@ -30,7 +29,7 @@ def starting_bert(
     seed: int,
     dropout: float | None = None,
     head: Head = "any",
-) -> PreTrainedModel:
+) -> Encoder:
     """Load or make the BERT to start from, with the blocks' vocabulary.
 
     Args:
@@ -67,12 +66,12 @@ def starting_bert(
     return model
 
 
-def masked_lm_with_head(folder: Path) -> PreTrainedModel:
+def masked_lm_with_head(folder: Path) -> Encoder:
     """Load a BERT folder. Raises InputError when it has no masked-language-model head."""
     return _loaded(folder, "required")
 
 
-def _loaded(folder: Path, head: Head, dropout: float | None = None) -> PreTrainedModel:
+def _loaded(folder: Path, head: Head, dropout: float | None = None) -> Encoder:
     model, had_head = load_masked_lm(folder, dropout)
     if head == "required" and not had_head:
         raise InputError(
@@ -84,7 +83,7 @@ def _loaded(folder: Path, head: Head, dropout: float | None = None) -> PreTraine
     return model
 
 
-def _fresh(size: str, words: Tokenizer, dropout: float) -> PreTrainedModel:
+def _fresh(size: str, words: Tokenizer, dropout: float) -> Encoder:
     """A BERT with random weights.
 
     Their standard deviation is BERT's 0.02 times sqrt(768 / hidden size), so that a sum over the hidden units has the same

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from transformers import PreTrainedModel
-
 from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.training.names import HEADS, PROJECTIONS
@@ -20,7 +19,7 @@ class FittedHead(ABC):
 
     @abstractmethod
     def fit(
-        self, mlm: PreTrainedModel, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
+        self, mlm: Encoder, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
     ) -> float:
         """Set the head of `mlm`, and leave the model in evaluation mode, on the device of the settings.
 

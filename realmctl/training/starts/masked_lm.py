@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transformers import PreTrainedModel
-
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokenizer_folder, writing
 from realmctl.artifacts.description import ENCODER, EncoderDescription, write_description
 from realmctl.corpus.corpus import Corpus
@@ -13,6 +11,7 @@ from realmctl.errors import MismatchError
 from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.models.bert.files import save_masked_lm
+from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import family_of
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
@@ -34,12 +33,12 @@ def retriever_of_one_encoder(artifact: Artifact, blocks: Artifact) -> Retriever:
     return retriever
 
 
-def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | None) -> PreTrainedModel:
+def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | None) -> Encoder:
     """Return the encoder with its vocabulary layer; or the retriever's own encoder, with a layer that is fitted to its states."""
     if retriever is None:
         return starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed, head="trained")
     base = retriever.query_tower.bert
-    mlm = family_of(base).masked_lm(base.config)
+    mlm: Encoder = family_of(base).masked_lm(base.config)
     setattr(mlm, mlm.base_model_prefix, base)
     mlm.tie_weights()
     collator = Collator.of(Tokenizer.load(settings.blocks.path))
@@ -49,7 +48,7 @@ def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | Non
 
 
 def save_start(
-    out: Writer, blocks: Artifact, mlm: PreTrainedModel, described: EncoderDescription, retriever: Retriever | None
+    out: Writer, blocks: Artifact, mlm: Encoder, described: EncoderDescription, retriever: Retriever | None
 ) -> None:
     """Write the encoder, its description and tokenizer; and the retriever on the same BERT, if there is one, as a part."""
     save_masked_lm(mlm, out.path)

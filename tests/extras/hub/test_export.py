@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertModel
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.extras.hub.exports.hub_export import export
 from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
 from realmctl.models.bert.files import load_masked_lm, scratch_config
+from realmctl.models.bert.modules import BertModel
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
@@ -29,6 +30,7 @@ from tests.fixtures import realm_checkpoints as published
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents
 from tests.fixtures.retriever import make_retriever
+from tests.fixtures.transformers_bert import as_transformers
 
 TEXTS = ["where was ada born", "Ada Lorn was born in Velford.", "a", "", "the b. x [z] it's 1900!", "Ada " * 400]
 
@@ -153,7 +155,9 @@ def test_an_encoder_loads_in_transformers_with_its_head(tmp_path):
     assert inputs["input_ids"][0, :2].tolist() == [1, published.VOCABULARY.index("the")]
     mlm = load_masked_lm(artifact.path)[0]
     with torch.inference_mode():
-        assert_close(AutoModelForMaskedLM.from_pretrained(folder)(**inputs).logits, mlm(**inputs).logits)
+        assert_close(
+            AutoModelForMaskedLM.from_pretrained(folder)(**inputs).logits, as_transformers(mlm)(**inputs).logits
+        )
         auto = AutoModel.from_pretrained(folder)(**inputs).last_hidden_state
         packed = Collator.of(Tokenizer.load(artifact.path)).query([inputs["input_ids"][0, 1:-1].numpy()], 64)
         assert_close(auto[0], hidden_states(mlm.bert, packed)[0], atol=1e-5, rtol=1e-5)

@@ -17,6 +17,7 @@ from realmctl.lab.closed_form import closed_form
 from realmctl.lab.closed_form.closed_form import Pca
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.encoder import hidden_states
+from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.pooled_bert import PooledBert
@@ -162,7 +163,9 @@ def test_a_ridge_head_decodes_what_a_random_one_does_not(chain, tmp_path):
     assert has_head and made.metrics["steps"] == 0
     packed = packed_blocks(chain)
     with torch.no_grad():
-        right = (mlm.cls(hidden_states(mlm.bert, packed)).argmax(2) == packed.ids_BL)[packed.mask_BL].float().mean()
+        right = (
+            (mlm_logits(mlm, hidden_states(mlm.bert, packed)).argmax(2) == packed.ids_BL)[packed.mask_BL].float().mean()
+        )
     commonest = packed.ids_BL[packed.mask_BL].bincount().max() / packed.mask_BL.sum()
     assert right > 1.5 * commonest and made.metrics["decoded_at_start"] > 1.5 * commonest
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
-from transformers import BertForMaskedLM
 
 from realmctl.errors import ConfigError
 from realmctl.lab.closed_form.ridge_head import GAIN, ridge_regression, set_ridge_head
+from realmctl.models.bert.modules import BertForMaskedLM
+from realmctl.models.families.known import mlm_logits
 
 TOKENS, HIDDEN, VOCABULARY = 400, 32, 300
 
@@ -53,13 +54,13 @@ def test_logits_are_the_regression_through_a_layer_norm(mlm: BertForMaskedLM, ac
     share_V = (count_V + 1) / (count_V + 1).sum()
     expected_TV = GAIN * normed_TH @ embedding_VH.T + share_V.double().log()
     with torch.no_grad():
-        assert_close(model.cls(state_TH).double(), expected_TV, atol=2e-3, rtol=0)
+        assert_close(mlm_logits(model, state_TH).double(), expected_TV, atol=2e-3, rtol=0)
 
 
 def test_it_decodes_states_that_tell_their_wordpiece(fitted) -> None:
     mlm, state_TH, wordpiece_T, _ = fitted
     with torch.no_grad():
-        decoded_T = mlm.cls(state_TH).argmax(1)
+        decoded_T = mlm_logits(mlm, state_TH).argmax(1)
     assert (decoded_T == wordpiece_T).float().mean() > 0.9
 
 

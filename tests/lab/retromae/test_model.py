@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
-from transformers import BertConfig, BertForMaskedLM
 
 from realmctl.lab.retromae.model import RetroMae, bag_of_words_loss
+from realmctl.models.bert.config import BertConfig
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.tokens.frame import Frame
 

@@ -21,6 +21,7 @@ from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMaskin
 from realmctl.training.starts.masked_lm import starting_masked_lm
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, metrics_of
+from tests.fixtures.transformers_bert import as_transformers
 
 SMALL = {"steps": 2, "batch_size": 4, "length": 24, "precision": "fp32"}
 
@@ -76,6 +77,7 @@ def test_the_loss_is_the_mean_over_all_wordpieces_and_that_over_the_masks(chain:
     mlm, plain = objective.model.mlm, part.plain
     last, decoded = objective.model(part.masked.packed, plain, part.visible_BLL)
     rebuilt, filled, bags = [], [], []
+    head = as_transformers(mlm).cls
     special = (plain.ids_BL == objective.examples.collator.frame.before) | (
         plain.ids_BL == objective.examples.collator.frame.after
     )
@@ -84,11 +86,11 @@ def test_the_loss_is_the_mean_over_all_wordpieces_and_that_over_the_masks(chain:
         for position in range(1, len(query.tokens) + 1):
             wanted = plain.ids_BL[row, position]
             assert int(wanted) == hidden.get(position, int(part.masked.packed.ids_BL[row, position]))
-            rebuilt.append(F.cross_entropy(mlm.cls(decoded[row, position]), wanted))
+            rebuilt.append(F.cross_entropy(head(decoded[row, position]), wanted))
             if position in hidden:
-                filled.append(F.cross_entropy(mlm.cls(last[row, position]), wanted))
+                filled.append(F.cross_entropy(head(last[row, position]), wanted))
         one = type(plain)(*(each[row : row + 1] for each in (plain.ids_BL, plain.mask_BL, plain.segments_BL)))
-        bags.append(bag_of_words_loss(mlm.cls(last[row : row + 1]), one, special[row : row + 1]))
+        bags.append(bag_of_words_loss(head(last[row : row + 1]), one, special[row : row + 1]))
     expected = sum(rebuilt) / len(rebuilt) + sum(filled) / len(filled) + bag_of_words * sum(bags) / len(bags)
     assert float(loss) == pytest.approx(float(expected), rel=1e-5)
 

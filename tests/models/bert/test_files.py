@@ -3,15 +3,18 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
-from transformers import AutoModel, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining, BertModel
+from transformers import AutoModel, AutoModelForMaskedLM
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.bert import foreign_config
 from realmctl.models.bert.files import load_masked_lm, read_config, save_masked_lm, scratch_config
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import TokenBatch
+from tests.fixtures.transformers_bert import as_transformers, transformers_config
 
 
 def config():
@@ -40,22 +43,22 @@ def test_a_saved_model_loads_here_and_in_transformers(mlm: BertForMaskedLM, batc
     for name, tensor in mlm.state_dict().items():
         assert torch.equal(tensor, ours.state_dict()[name]), name
     inputs = batch.ids_BL, batch.mask_BL.long(), batch.segments_BL
-    assert_close(AutoModelForMaskedLM.from_pretrained(tmp_path)(*inputs).logits, mlm(*inputs).logits)
+    assert_close(AutoModelForMaskedLM.from_pretrained(tmp_path)(*inputs).logits, as_transformers(mlm)(*inputs).logits)
     auto = AutoModel.from_pretrained(tmp_path)(*inputs).last_hidden_state
     assert_close(auto[batch.mask_BL], hidden_states(mlm.bert, batch)[batch.mask_BL], atol=2e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [BertModel, BertForPreTraining])
+@pytest.mark.parametrize("kind", [transformers.BertModel, transformers.BertForPreTraining])
 @pytest.mark.parametrize("pickled", [False, True])
 def test_other_bert_folders(kind: type, pickled: bool, tmp_path: Path) -> None:
-    source = kind(config())
+    source = kind(transformers_config(config()))
     source.save_pretrained(tmp_path)
     if pickled:
         torch.save(load_file(tmp_path / "model.safetensors"), tmp_path / "pytorch_model.bin")
         (tmp_path / "model.safetensors").unlink()
     loaded, has_head = load_masked_lm(tmp_path)
-    body = source if kind is BertModel else source.bert
-    assert has_head == (kind is BertForPreTraining)
+    body = source if kind is transformers.BertModel else source.bert
+    assert has_head == (kind is transformers.BertForPreTraining)
     ours, theirs = (model.encoder.layer[1].output.dense.weight for model in (loaded.bert, body))
     assert torch.equal(ours, theirs)
     assert torch.equal(loaded.bert.pooler.dense.weight, body.pooler.dense.weight)
@@ -64,7 +67,7 @@ def test_other_bert_folders(kind: type, pickled: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pickled", [False, True])
 def test_weights_in_parts(pickled: bool, tmp_path: Path) -> None:
-    source = BertModel(config())
+    source = transformers.BertModel(transformers_config(config()))
     source.save_pretrained(tmp_path, max_shard_size="20KB")
     parts = sorted(tmp_path.glob("model-*.safetensors"))
     assert len(parts) > 1

@@ -8,13 +8,13 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from transformers import BertForMaskedLM
 
 from realmctl.artifacts.hashing import files_below
 from realmctl.errors import ConfigError, InputError, RealmctlError, ResourceError
 from realmctl.models.bert import limits
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
 from realmctl.models.bert.limits import SIZE_LIMITS, weight_count
+from realmctl.models.bert.modules import BertForMaskedLM
 
 
 @pytest.mark.parametrize(

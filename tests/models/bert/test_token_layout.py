@@ -8,12 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
-from transformers import BertForMaskedLM
 
 from realmctl.models.bert.attention import attend_by_length
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.encoder import hidden_states, states_at
 from realmctl.models.inputs import TokenBatch
+from tests.fixtures.transformers_bert import as_transformers
 
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=12)
 
@@ -51,7 +52,7 @@ def test_rows_of_equal_length_do_not_see_each_other(mlm: BertForMaskedLM) -> Non
     batch, position_BP = batch_of(lengths), torch.tensor([[length - 1, 0] for length in lengths])
     states_BLH, at_BPH = hidden_states(mlm.bert, batch), states_at(mlm.bert, batch, position_BP)
     for row, length in enumerate(lengths):
-        alone = mlm.bert(batch.ids_BL[row : row + 1, :length]).last_hidden_state[0]
+        alone = as_transformers(mlm).bert(batch.ids_BL[row : row + 1, :length]).last_hidden_state[0]
         assert_close(states_BLH[row, :length], alone, atol=2e-6, rtol=1e-5)
         assert_close(at_BPH[row], alone[position_BP[row]], atol=2e-6, rtol=1e-5)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertForMaskedLM
 
 from realmctl.errors import InputError
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.head_steps import HeadStep, steps_of

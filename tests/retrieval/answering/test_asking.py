@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from transformers import BertModel
 
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.models.bert.modules import BertModel
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
@@ -22,6 +22,7 @@ from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.chain import baseline
+from tests.fixtures.transformers_bert import as_transformers
 
 QUESTION = "Where was Ada Lorn born?"
 
@@ -153,7 +154,7 @@ def test_a_probe_reads_no_document(chain, model, closed_book, kind):
         ids, segments = [*ids, words.sep], [*segments, 1]
     reader = Reader.load(artifact.part("reader").path)
     with torch.no_grad():
-        logits = reader.mlm(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).logits[0]
+        logits = as_transformers(reader.mlm)(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).logits[0]
     log_prob = logits[1 + len(question) : 1 + len(question) + len(wanted)].log_softmax(-1)
     expected = sum(float(log_prob[place, word]) for place, word in enumerate(wanted))
     assert found.wordpieces == len(wanted)

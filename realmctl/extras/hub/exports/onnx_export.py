@@ -13,12 +13,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from realmctl.models.bert.modules import BertModel, Encoder
 from realmctl.models.retriever import Tower
 from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.models.towers.sentence_tower import SentenceTower
@@ -30,14 +32,14 @@ SAMPLED_TEXTS, SAMPLED_LENGTH = 32, 24
 class Graph(nn.Module):
     """A tower over padded rows, as other programs lay them out. B rows, L tokens, H hidden, D width."""
 
-    def __init__(self, tower: PooledBert) -> None:
+    def __init__(self, tower: PooledBert, bert: Any) -> None:
         super().__init__()
-        self.tower = tower
+        self.tower, self.bert = tower, bert
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         tower = self.tower
         segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        state_BLH = tower.bert(input_ids, attention_mask=attention_mask, **segments).last_hidden_state
+        state_BLH = self.bert(input_ids, attention_mask=attention_mask, **segments).last_hidden_state
         if tower.pooling == "mean":
             mask_BL1 = attention_mask[:, :, None].to(state_BLH.dtype)
             pooled_BH = (state_BLH * mask_BL1).sum(1) / mask_BL1.sum(1)
@@ -57,14 +59,15 @@ def write_onnx(tower: PooledBert, folder: Path) -> float:
 
     (folder / "onnx").mkdir()
     full, small = folder / "onnx" / FULL, folder / "onnx" / SMALL
+    bert = _over_padded_rows(tower.bert)
     words = int(tower.bert.config.vocab_size)
     ids_BL = torch.from_numpy(np.random.default_rng(0).integers(0, words, (SAMPLED_TEXTS, SAMPLED_LENGTH)))
     example = {"input_ids": ids_BL, "attention_mask": torch.ones_like(ids_BL)}
-    if "token_type_ids" in inspect.signature(tower.bert.forward).parameters:
+    if "token_type_ids" in inspect.signature(bert.forward).parameters:
         example["token_type_ids"] = torch.zeros_like(ids_BL)
     with _quiet(), torch.inference_mode(False), torch.no_grad():
         program = torch.onnx.export(
-            Graph(tower).eval(),
+            Graph(tower, bert).eval(),
             tuple(example.values()),
             input_names=[*example],
             output_names=["sentence_embedding"],
@@ -80,6 +83,17 @@ def write_onnx(tower: PooledBert, folder: Path) -> float:
     ours, theirs = embed(full, arrays), embed(small, arrays)
     norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
     return float(((ours * theirs).sum(axis=1) / norms).min())
+
+
+def _over_padded_rows(bert: Encoder) -> Any:
+    """Return the module of transformers with the weights of an encoder, whose forward pass reads padded rows."""
+    if not isinstance(bert, BertModel):
+        return bert
+    from transformers import AutoConfig, AutoModel
+
+    padded = AutoModel.from_config(AutoConfig.for_model(**bert.config.to_dict()), add_pooling_layer=False)
+    padded.load_state_dict({name: tensor for name, tensor in bert.state_dict().items() if "pooler" not in name})
+    return padded.eval()
 
 
 @contextmanager

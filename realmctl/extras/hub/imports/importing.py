@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transformers import BertForMaskedLM
-
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.extras.hub.imports.checkpoint import HUB_FILES, Checkpoint, open_checkpoint
@@ -22,6 +20,7 @@ from realmctl.imports.encoder_retriever import EncoderSettings, import_encoder
 from realmctl.imports.imported import make_imported
 from realmctl.imports.model_folder import tokenizer_files
 from realmctl.models.bert.files import save_masked_lm
+from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
 from realmctl.pipeline.sources import localise

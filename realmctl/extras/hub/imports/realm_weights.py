@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertForMaskedLM, BertModel
-from transformers.activations import ACT2FN
-from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import InputError
 from realmctl.extras.hub.imports.checkpoint import BLOCK_EMBEDDINGS, Checkpoint
+from realmctl.models.bert.activations import ACTIVATIONS
+from realmctl.models.bert.config import BertConfig
 from realmctl.models.bert.limits import check_kind
+from realmctl.models.bert.modules import BertForMaskedLM, BertModel, BertPooler
 from realmctl.models.retriever import Retriever, Tower
 from realmctl.models.span_head import SpanReader
 from realmctl.models.weights import require_finite
@@ -141,7 +141,7 @@ def bert_config(checkpoint: Checkpoint) -> BertConfig:
     except ValueError as error:
         raise InputError(f"{checkpoint.folder / 'config.json'}: {error}. Use another checkpoint.") from None
     activation = fields.get("hidden_act", "gelu_new")
-    if fields.get("layer_norm_eps", EPS) != EPS or not isinstance(activation, str) or activation not in ACT2FN:
+    if fields.get("layer_norm_eps", EPS) != EPS or not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise InputError(
             f"{checkpoint.folder / 'config.json'}: layer_norm_eps {fields.get('layer_norm_eps', EPS)} and hidden_act "
             f"{activation!r}; REALM's models have {EPS} and gelu_new. Use the config.json of the checkpoint."
@@ -156,7 +156,6 @@ def bert_config(checkpoint: Checkpoint) -> BertConfig:
         attention_probs_dropout_prob=_rate(checkpoint, "attention_probs_dropout_prob"),
         layer_norm_eps=EPS,
         pad_token_id=0,
-        attn_implementation="sdpa",
     )
 
 

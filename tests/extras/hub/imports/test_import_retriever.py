@@ -24,6 +24,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures import encoder_folders as folders
 from tests.fixtures.encoder_folders import TEXTS, TITLES
+from tests.fixtures.transformers_bert import as_transformers
 from tests.parity.sentence_vectors import MINILM_TEXTS, by_sentence_transformers, golden, minilm_folder
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "parity" / "sentence_vectors.json").read_text())
@@ -170,7 +171,7 @@ def test_a_form_of_blocks_can_be_chosen(tmp_path):
         form: vectors(imported(folder, tmp_path, pooling="mean", block_form=form), TEXTS, TITLES)
         for form in ("pair", "separated", "joined")
     }
-    model, words = folders.bert(), Tokenizer.load(folder)
+    model, words = as_transformers(folders.bert()), Tokenizer.load(folder)
     title, text = (words.ids(part).tolist() for part in (TITLES[0], TEXTS[0]))
     for form, ids, segments in (
         ("pair", [1, *title, 2, *text, 2], [0] * (len(title) + 2) + [1] * (len(text) + 1)),

@@ -21,6 +21,7 @@ from stages.eval_em import EvalEm
 from stages.pretrain import Pretrain
 from tests.fixtures import encoder_folders as folders
 from tests.fixtures.chain import Chain, finetune, pretrain
+from tests.fixtures.transformers_bert import as_transformers
 
 TEXTS = ["Where was Ada Lorn born?", "The firm of Ben Mott."]
 
@@ -47,7 +48,7 @@ def index(chain: Chain, own: Artifact) -> Artifact:
 
 def test_blocks_are_embedded_and_searched_with_prefixes(chain: Chain, own: Artifact, index: Artifact, tmp_path):
     module, words, corpus = Retriever.load(own.path), Tokenizer.load(own.path), Corpus(chain.blocks)
-    bert = module.block_tower.bert
+    bert = as_transformers(module.block_tower.bert)
     stored = np.load(index.file("vectors.npy"))
     ids = [words.cls, *words.ids("town.").tolist(), *corpus.title(3).tolist(), *corpus.tokens(3).tolist()]
     ids = [*ids[:47], words.sep]
