@@ -251,13 +251,13 @@ class EvalLmOptions(LmAnswerOptions, EvalSettings):
         super().check()
 
     def system(self) -> Answering | Searcher:
+        searcher = super().system()
+        if self.reader_lm is None:
+            return searcher
         from realmctl.lab.language_models.reading_model import ReadingModel
         from realmctl.retrieval.search.searcher import Searcher
         from realmctl.retrieval.search.text_search import TextSearch
 
-        searcher = super().system()
-        if self.reader_lm is None:
-            return searcher
         assert isinstance(searcher, Searcher)  # a qa-model is refused
         search = TextSearch(searcher, searcher.corpus)
         return ReadingModel.open(
