@@ -16,6 +16,7 @@ from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline, metrics_of
+from tests.fixtures.transformers_bert import as_transformers
 
 QUESTIONS = [
     Question("1", "Where was Ada Lorn born?", ("Velford", "Stonebridge Harrow")),
@@ -42,7 +43,7 @@ def objective_of(chain, questions, *, batch_size=3, micro_batch=0, width=6):
 @pytest.mark.parametrize("micro_batch", [0, 1, 2])
 def test_the_loss_is_the_mean_likelihood_of_the_drawn_answers(chain, micro_batch):
     objective = objective_of(chain, QUESTIONS, micro_batch=micro_batch)
-    words, mlm = Tokenizer.load(chain.blocks.path), objective.reader.mlm
+    words, mlm = Tokenizer.load(chain.blocks.path), as_transformers(objective.reader.mlm)
     for step in range(3):
         parts = objective.draw(step)
         total, seen = 0.0, set()

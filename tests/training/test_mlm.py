@@ -19,6 +19,7 @@ from realmctl.training.data.reading_practice import ReadingPractice, partners
 from realmctl.training.mlm import MlmObjective
 from realmctl.training.settings.encoder import MlmSettings
 from tests.fixtures.chain import Chain
+from tests.fixtures.transformers_bert import as_transformers
 
 
 def restored(query: Query) -> np.ndarray:
@@ -100,7 +101,9 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
     )
     loss, _ = objective.loss((batch, hidden))
     packed = batch.packed
-    logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)[batch.place_M]
+    logits = as_transformers(mlm)(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)[
+        batch.place_M
+    ]
     assert loss is not None and loss.item() == pytest.approx(F.cross_entropy(logits, batch.target_M).item(), rel=1e-5)
     assert computed[0] < int(packed.mask_BL.sum()) / 2
 
@@ -113,7 +116,7 @@ def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chai
     split = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, micro_batch=2, seed=3))
     ((batch, hidden),) = whole.draw(5)
     packed = batch.packed
-    logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)
+    logits = as_transformers(mlm)(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)
     expected = F.cross_entropy(logits[batch.place_M], batch.target_M)
     loss, _ = whole.loss((batch, hidden))
     assert loss is not None

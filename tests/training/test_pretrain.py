@@ -17,11 +17,12 @@ from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, make_index
 from tests.fixtures.pretraining import objective_of
 from tests.fixtures.retriever import make_retriever
+from tests.fixtures.transformers_bert import as_transformers
 
 
 def embed(tower, ids, segments):
     """ORQA's embedder in Hugging Face's words."""
-    state = tower.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).pooler_output
+    state = as_transformers(tower.bert)(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).pooler_output
     return torch.nn.functional.layer_norm(tower.projection(state), (8,), tower.norm.weight, tower.norm.bias, 1e-12)[0]
 
 
@@ -41,9 +42,9 @@ def brute_force(objective, part, marginal, *, rows_BN=None):
             ids, segments = [cls, *title, sep, *body, sep], [0] * (len(title) + 2) + [1] * (len(body) + 1)
             scores.append(query_D @ embed(objective.retriever.block_tower, ids, segments))
             joint, segments = [cls, *x, sep, *body, sep], [0] * (len(x) + 2) + [1] * (len(body) + 1)
-            logits = objective.reader.module.mlm(torch.tensor([joint]), token_type_ids=torch.tensor([segments])).logits[
-                0
-            ]
+            logits = as_transformers(objective.reader.module.mlm)(
+                torch.tensor([joint]), token_type_ids=torch.tensor([segments])
+            ).logits[0]
             log_probs.append(logits.log_softmax(-1)[query.places + 1, query.targets])
         prior = torch.stack(scores).softmax(0)
         likelihood = torch.stack(log_probs).exp()  # [candidates, masks]

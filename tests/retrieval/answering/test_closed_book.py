@@ -11,6 +11,7 @@ from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline
+from tests.fixtures.transformers_bert import as_transformers
 
 QUESTIONS = ["Where was Ada Lorn born?", "Which firm?"]
 
@@ -28,13 +29,14 @@ def answerer(chain, made):
 def test_the_best_filling_of_all_lengths_wins(answerer, made):
     mlm, has_head = load_masked_lm(made.part("reader").path)
     assert has_head and isinstance(answerer, ClosedBookAnswerer)
+    theirs = as_transformers(mlm)
     words, tokens = answerer.wordpiece, answerer.tokens(QUESTIONS)
     for question, answers in zip(tokens, answerer.answer(tokens, [[], []], 9), strict=True):
         found = []
         for blanks in range(1, 5):
             ids = [words.cls, *question, *[words.mask] * blanks, words.sep]
             with torch.no_grad():
-                log_prob = mlm(torch.tensor([ids])).logits[0, -1 - blanks : -1].log_softmax(-1)
+                log_prob = theirs(torch.tensor([ids])).logits[0, -1 - blanks : -1].log_softmax(-1)
             for special in (words.pad, words.unk, words.cls, words.sep, words.mask):
                 log_prob[:, special] = -torch.inf
             best, word = log_prob.max(-1)

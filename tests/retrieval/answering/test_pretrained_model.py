@@ -12,6 +12,7 @@ from realmctl.errors import ConfigError
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
+from tests.fixtures.transformers_bert import as_transformers
 
 QUESTIONS = [f"Where was {name} born?" for name in ("Ada Lorn", "Ben Mott", "Cora Nash")] * 6
 SENTENCE = "Ada Lorn was born in [MASK] and worked for [MASK]."
@@ -76,7 +77,7 @@ def test_the_numbers_of_fill_mask(chain, model, loaded):
     tower = retriever.query_tower
 
     def embed(ids, segments):
-        state = tower.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).pooler_output
+        state = as_transformers(tower.bert)(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).pooler_output
         return tower.norm(tower.projection(state))[0]
 
     with torch.no_grad():
@@ -93,7 +94,7 @@ def test_the_numbers_of_fill_mask(chain, model, loaded):
                 )
             )
             joint = [words.cls, *x, words.sep, *body, words.sep]
-            logits = reader.mlm(
+            logits = as_transformers(reader.mlm)(
                 torch.tensor([joint]), token_type_ids=torch.tensor([[0] * (len(x) + 2) + [1] * (len(body) + 1)])
             ).logits[0]
             fillings.append(logits[[at + 1 for at, piece in enumerate(x) if piece == words.mask]].softmax(-1))
@@ -123,7 +124,7 @@ def test_the_numbers_of_fill_mask(chain, model, loaded):
 
 def test_no_special_token_fills_a_mask(chain, model):
     words, sure = Tokenizer.load(chain.blocks.path), realmctl.load_model(model, precision="fp32", device="cpu")
-    sure.reader.mlm.get_output_embeddings().bias.data[words.specials] += 1e3
+    sure.reader.mlm.cls.predictions.bias.data[words.specials] += 1e3
     found = sure.fill_mask(SENTENCE, candidates=3)
     filled = {blank.wordpiece for blank in (*found.with_retrieval, *found.candidates[1].masks)}
     assert filled and not filled & set(words.tokens_of(words.specials))
