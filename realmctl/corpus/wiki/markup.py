@@ -17,9 +17,9 @@ from realmctl.data import table, words
 ELEMENTS_WITHOUT_PROSE = words(table("wikitext")["tags"]["without_prose"])
 """Elements whose content is not prose. <nowiki> is handled separately."""
 
-# comments; references without tags inside, which are most of all elements; other tags
+# a name of an element ends with a blank, a slash or the bracket. comments; references without tags inside, which are most of all elements; other tags
 HIDDEN = re.compile(
-    rf"<!--|<ref\b[^<>/]*+>[^<]*+(</ref\s*+>)|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>",
+    rf"<!--|<ref(?=[\s>])[^<>/]*+>[^<]*+(</ref\s*+>)|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})(?=[\s/>])([^<>]*+)>",
     re.IGNORECASE,
 )
 CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*ELEMENTS_WITHOUT_PROSE, "nowiki")}
@@ -93,9 +93,15 @@ class _Open:
     pieces: list[str] = field(default_factory=list)
 
 
+PARAMETER = re.compile(r"\{\{\{[^{}|\n]*+\|([^{}|]*+)\}\}\}")
+"""A parameter of a template with a default, which a page shows."""
+
+
 def render_templates(text: str, language: str = "") -> str:
     """Replace templates by the words that they show on the Wikipedia of a language, and drop tables. An unclosed one loses its first line."""
     shown = partial(render, language=language)
+    if "{{{" in text:
+        text = PARAMETER.sub(r"\1", text)
     stack = [_Open("", 0)]
     waiting = {"{{": 0, "{|": 0}
     done = 0

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from realmctl.corpus.languages import language_codes
+from realmctl.corpus.wiki import quantities
 from realmctl.corpus.wiki.arguments import arguments
 from realmctl.corpus.wiki.template_rules import GENERAL, TemplateRule, nothing, rules
 from realmctl.tokens.scripts import is_small
@@ -13,6 +14,9 @@ from realmctl.tokens.scripts import is_small
 MAX_NAME_CHARS = 255
 """Longest title in MediaWiki, so what is longer is no name of a template."""
 FUNCTIONS = frozenset(["formatnum", "lc", "uc", "lcfirst", "ucfirst"])
+WHOLE_OR_DECIMAL = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
+COMMAS, POINTS = frozenset({"", "en", "simple", "ja", "zh", "ko"}), frozenset({"de", "nl", "tr", "id", "da"})
+"""Wikipedias that write 1,234.5 and those that write 1.234,5. Others have blanks, each by a rule of its own."""
 LEAD = " '\"“‘([*#:;"
 NEIGHBOURHOOD = 60
 """Characters of its line that are looked at on either side of an unknown template."""
@@ -35,11 +39,22 @@ def render(content: str, text: str, start: int, end: int, language: str = "") ->
         function = function.strip().lower()
         if function == "template":
             return render(content.partition(":")[2], text, start, end, language)
-        return value.strip() if function in FUNCTIONS else ""
+        value = value.strip()
+        if function == "formatnum" and not rest and WHOLE_OR_DECIMAL.fullmatch(value):
+            return _grouped(value, language)
+        return value if function in FUNCTIONS else ""
     rule = _rule(name, language) if len(name) <= MAX_NAME_CHARS else nothing
     if rule is nothing or (rule is None and "\n" in content):
         return ""
     return rule(arguments(rest)) if rule else _words_of_unknown(rest, text, start, end)
+
+
+def _grouped(number: str, language: str) -> str:
+    """A number as `{{formatnum:…}}` writes it in a language."""
+    if language not in COMMAS | POINTS:
+        return number
+    whole, point, rest = quantities.grouped(number).partition(".")
+    return whole.replace(",", ".") + ("," if point else "") + rest if language in POINTS else whole + point + rest
 
 
 @lru_cache(maxsize=4096)

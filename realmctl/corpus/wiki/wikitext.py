@@ -32,11 +32,10 @@ ODD = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f"
     "\u205f\u2060\u2066-\u2069\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
 )
-TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
+TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)(?=[\s/>])[^<>]*+>")
 RAISED = re.compile(r"<su([pb])>(?<=\d<su[pb]>)(?=[-−–+]?\d{1,4}</su\1>)")
 FRACTION = re.compile(r"<sup>(\d{1,4})</sup>[/⁄∕]<sub>(\d{1,4})</sub>")
-POSSESSIVE = re.compile(r"'''(?=s\b)")
-QUOTES = re.compile("''+")
+QUOTES = re.compile("(''+)")
 BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # single braces that became pairs when the markup between them was dropped
 SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
@@ -116,14 +115,14 @@ def _untagged(text: str) -> str:
 
     After a digit, <sup>6</sup> becomes ^6, <sub>2</sub> _2, and <sup>1</sup>/<sub>2</sub> a separate 1/2.
     """
+    if "''" in text:
+        text = "\n".join(_unquoted(line) if "''" in line else line for line in text.split("\n"))
     if "<" in text:
         if "<sub>" in text and "</sup>" in text:
             text = FRACTION.sub(_fraction, text)
         text = TAG.sub(_tag, RAISED.sub(_raised, text))
     if "__" in text:
         text = SWITCH.sub("", text)
-    if "''" in text:
-        text = QUOTES.sub("", POSSESSIVE.sub(_possessive, text))
     return BRACES.sub(" ", text) if "{{" in text or "}}" in text else text
 
 
@@ -145,15 +144,26 @@ def _tag(match: re.Match[str]) -> str:
     return "\n" if name in BLOCK_TAGS else "" if name in INLINE_TAGS else match[0]
 
 
-def _possessive(match: re.Match[str]) -> str:
-    """Return the apostrophe of `''The Times'''s`, where `'''` ends italics; return nothing for `'''cat'''s`, which is
-    bold.
+def _unquoted(line: str) -> str:
+    """A line without the marks of bold and italics. MediaWiki counts them (Parser::doQuotes): of four and of more than five the first are apostrophes, and
+    where both kinds are odd, one mark of bold is an apostrophe before italics: behind a word of one letter, else behind a longer one, else behind a blank. Of several
+    apostrophes one is left.
     """
-    if not match.string[match.start() - 1 : match.start()].isalpha():
-        return ""
-    before = match.string[max(0, match.start() - 300) : match.start()].rpartition("\n")[2]
-    runs = QUOTES.findall(before)
-    return "'" if len(runs) % 2 and len(runs[-1]) == 2 else ""
+    parts = QUOTES.split(line)
+    texts, marks = parts[::2], list[int]()
+    for place, run in enumerate(parts[1::2]):
+        apostrophes = 1 if len(run) == 4 else max(0, len(run) - 5)
+        texts[place] += "'" * apostrophes
+        marks.append(len(run) - apostrophes)
+    if sum(mark in (3, 5) for mark in marks) % 2 and sum(mark in (2, 5) for mark in marks) % 2:
+        bold = [place for place, mark in enumerate(marks) if mark == 3]
+        if bold:
+            texts[min(bold, key=lambda place: _unlikely_apostrophe(texts[place]))] += "'"
+    return QUOTES.sub("'", "".join(texts))
+
+
+def _unlikely_apostrophe(before: str) -> int:
+    return 2 if before.endswith(" ") else 0 if before[-2:-1] == " " else 1
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from realmctl.corpus.wiki import markup
 
 BRACES = st.text("{}|\nx", max_size=40)
-SHORT_CUT = r"<ref\b[^<>/]*+>[^<]*+(</ref\s*+>)"
+SHORT_CUT = r"<ref(?=[\s>])[^<>/]*+>[^<]*+(</ref\s*+>)"
 WHOLE = re.compile(markup.HIDDEN.pattern.replace(SHORT_CUT, r"<(?!)()"), re.IGNORECASE)
 PIECES = """<ref>|<ref name=a>|<REF name='x/y'>|<ref name=a />|<ref/>|</ref>|</Ref >|<refs>|<references>|</references>
 <math>|x|</math>|<nowiki>|</nowiki>|<!--|-->|<br>|<|>|word| |é"""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from realmctl.corpus.languages import variants_of
 from realmctl.corpus.wiki import dump
 from realmctl.corpus.wiki.arguments import arguments
-from realmctl.corpus.wiki.namespaces import namespaces
+from realmctl.corpus.wiki.namespaces import Namespaces, namespaces
 from realmctl.corpus.wiki.template_rules import rules
 from realmctl.corpus.wiki.wikitext import prose
 from realmctl.data import table
@@ -90,7 +90,10 @@ def test_what_a_reader_sees(wikitext, expected):
         ("{{ill|Some One|de}}", "Some One"),
         ("{{small|a=b}}", ""),
         ("{{small|1=a=b}}", "a=b"),
-        ("{{formatnum:1234}}", "1234"),
+        ("{{formatnum:1234}}", "1,234"),
+        ("{{formatnum:-7654321.25}}", "-7,654,321.25"),
+        ("{{formatnum:12 men}}", "12 men"),
+        ("{{{1|words}}}", "words"),
         ("{{quote|To be.|Shakespeare}}", "To be."),
         ("a{{snd}}b", "a – b"),
         ("it{{'s}}", "it's"),
@@ -530,3 +533,40 @@ def test_every_rule_of_a_language_takes_any_arguments(language):
         assert name == name.strip().lower()
         for text in ("", "|", "x", "1|2|3|4|5|6", "a=b|c=d", "X|[[a|b]]|date=2"):
             assert isinstance(rule(arguments(text)), str)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Il lut l'''Odyssée'' hier.", "Il lut l'Odyssée hier."),
+        ("Un verso dell'''Odissea'' qui.", "Un verso dell'Odissea qui."),
+        ("On ''The Globe''' stage.", "On The Globe' stage."),
+        ("Both l'''A'' and l'''B'' end.", "Both lA and lB end."),  # two of each: bold
+        ("The '''cat''' sat on ''mats''.", "The cat sat on mats."),
+        ("'''D'''' and '''''five''''' marks.", "D' and five marks."),
+        ("''The Globe'''s stage.", "The Globe's stage."),
+    ],
+)
+def test_marks_of_a_line_are_counted_as_mediawiki_counts_them(written, shown):
+    assert prose(written)[0] == shown
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "It stood in <pre-1800> times. It fell in 1901.",
+        "A <code-word> is here. It is old.",
+        "See <math.h> for it. The next sentence stays.",
+        "Read <ref[4] there. The next sentence stays.",
+        "Look at <gallery[2]> there. It is a list.",
+    ],
+)
+def test_a_name_in_angle_brackets_that_is_no_element_is_text(written):
+    assert prose(written)[0] == written
+
+
+def test_a_number_is_grouped_as_its_wikipedia_does():
+    assert (
+        prose("Es hat {{formatnum:7654321.5}} Einwohner.", Namespaces(language="de"))[0]
+        == "Es hat 7.654.321,5 Einwohner."
+    )
