@@ -8,7 +8,6 @@ OFFERS = {
         "mpnet": "realmctl.extras.families.mpnet:Mpnet",
         "modernbert": "realmctl.extras.families.modernbert:ModernBert",
         "distilbert": "realmctl.extras.families.tower_only:DistilBert",
-        "electra": "realmctl.extras.families.tower_only:Electra",
         "albert": "realmctl.extras.families.tower_only:Albert",
         "ernie": "realmctl.extras.families.tower_only:Ernie",
         "nomic_bert": "realmctl.extras.families.tower_only:NomicBert",

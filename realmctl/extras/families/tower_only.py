@@ -16,8 +16,6 @@ from transformers import (
     AlbertModel,
     DistilBertConfig,
     DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
     ErnieConfig,
     ErnieModel,
     EuroBertConfig,
@@ -92,14 +90,6 @@ class DistilBert(TowerOnly):
     config, base = DistilBertConfig, DistilBertModel
     head = ("vocab_transform.", "vocab_layer_norm.", "vocab_projector.")
     rates, activation = ("dropout", "attention_dropout"), "activation"
-
-
-class Electra(TowerOnly):
-    """ELECTRA (Clark et al. 2020), its discriminator or its generator."""
-
-    model_type = "electra"
-    config, base = ElectraConfig, ElectraModel
-    head = ("generator_", "discriminator_")
 
 
 class Albert(TowerOnly):

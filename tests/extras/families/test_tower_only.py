@@ -27,7 +27,6 @@ from tests.fixtures.chain import Chain
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 FIELDS: dict[str, dict[str, Any]] = {
     "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24},
-    "electra": {**SMALL, "embedding_size": 8},
     "albert": {**SMALL, "embedding_size": 8},
     "ernie": SMALL,
     "nomic_bert": SMALL,
