@@ -66,9 +66,10 @@ def bars_without_a_lock_between_processes() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def audible_log() -> Iterator[None]:
-    """Undo `--quiet` after a test whose command was given it."""
+    """Undo `--quiet` after a test whose command was given it, and the label of a job that ran in this process."""
     yield
     log.set_quiet(False)
+    log.set_label("")
 
 
 @pytest.fixture(scope="session")

@@ -202,7 +202,7 @@ def test_the_other_stages_of_a_family(model_type: str, tmp_path: Path) -> None:
     assert np.isfinite(measured.metrics["log_prob"])
     cloze = EvalCloze(blocks=blocks, retriever=retriever, sentences=4, method="hybrid").make(made / "cloze")
     assert cloze.metrics["sentences"] == 4
-    store = BuildDatastore(encoder=masked, spans=spans, recall_k=(4,)).make(made / "datastore")
+    store = BuildDatastore(encoder=masked, spans=spans).make(made / "datastore")
     neighbours = EvalKnnLm(encoder=masked, datastore=store, spans=spans, neighbours=4).make(made / "knn")
     assert np.isfinite(neighbours.metrics["log_prob"])
     (tmp_path / "edits.jsonl").write_text(

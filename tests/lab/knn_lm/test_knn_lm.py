@@ -28,6 +28,7 @@ from stages.mlm_init import MlmInit
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents
+from tests.fixtures.transformers_bert import as_transformers
 
 FAST = {"precision": "fp32"}
 
@@ -42,6 +43,7 @@ def datastore(chain, tmp_path_factory):
 def brute(chain):
     """(state, log p of every wordpiece, wordpiece, uid) of each hidden wordpiece, one span at a time."""
     model, queries = load_masked_lm(chain.encoder.path)[0].eval(), TaggedQueries(chain.spans)
+    head = as_transformers(model).cls.predictions
     packer, found = Collator.of(Tokenizer.load(chain.spans.path)), []
     for sentence, first, stop, *_ in queries.spans.tolist():
         tokens = np.array(queries.tokens(sentence), dtype=np.int64)
@@ -49,9 +51,9 @@ def brute(chain):
         tokens[first:stop] = packer.mask_id
         packed = packer.joint([tokens], [tokens[:0]], 24, 8)
         with torch.no_grad():
-            states = model.cls.predictions.transform(hidden_states(model.bert, packed))[0]
+            states = head.transform(hidden_states(model.bert, packed))[0]
         for place, target in zip(range(first, stop), targets, strict=True):
-            log_prob = model.cls.predictions.decoder(states[place + 1]).log_softmax(-1).detach().numpy()
+            log_prob = head.decoder(states[place + 1]).log_softmax(-1).detach().numpy()
             found.append((states[place + 1].numpy().astype(np.float64), log_prob, int(target), queries.uid[sentence]))
     return found
 
