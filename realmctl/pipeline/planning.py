@@ -76,7 +76,7 @@ def tell_days(stage: Stage, out: Path, go_on: bool) -> None:
             return
     if trial.seconds < DAY:
         return
-    shorter = f" For a shorter run: {found}." if (found := stage.shorter(trial)) else ""
+    shorter = f" {found}" if (found := stage.shorter(trial)) else ""
     told = f"{stage.command()}: this takes about {duration_text(trial.seconds)} on this machine.{shorter}"
     if not go_on:
         raise ConfigError(f"{told} Start it with --yes if that is meant.")

@@ -131,7 +131,7 @@ class Stage(Settings):
         return False
 
     def shorter(self, trial: Trial) -> str:
-        """Return options with which the stage takes less, if it has some."""
+        """Return sentences with options with which the stage takes less, if it has some."""
         return ""
 
     def shrunk(self, folder: Path) -> tuple[Self, float] | None:

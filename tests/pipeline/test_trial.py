@@ -200,7 +200,9 @@ def test_more_than_a_day_is_told_and_asked_for_on_a_terminal(long, realmctl, mon
     found, _, err = realmctl(*words, *(["--yes"] if yes else []))
     told = " ".join(err.split())
     assert found == code and "pretrain: this takes about 23 d 3 h on this machine." in told
-    assert "--batch-size 16 --steps 11520 takes about an hour" in told
+    assert (
+        "It has 200,000 steps of 512 examples, as the paper. --batch-size 16 --steps 11520 takes about an hour." in told
+    )
     assert ("Start it with --yes" in told) == (code == 2) and ("It starts now." in told) == (code == 0)
 
 

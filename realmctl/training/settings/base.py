@@ -13,6 +13,7 @@ from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import Exchange, Precision, Settings, Stage, check_device, help_texts, runtime, setting
+from realmctl.pipeline.presets import is_of_the_paper
 from realmctl.pipeline.trial import STEPS, Trial
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
@@ -154,10 +155,12 @@ class TrainingStage(TrainSettings, Stage, abstract=True):
         return self.steps * self.batch_size >= MANY_EXAMPLES
 
     def shorter(self, trial: Trial) -> str:
-        """Return options of a run of about an hour."""
+        """Return how long the run is, whether that is the paper's length, and options of a run of about an hour."""
         examples = int(3600 * self.batch_size / trial.each)
         batch = max(2, min(self.batch_size, 16, examples // 100))
-        return f"--batch-size {batch} --steps {max(1, examples // batch)} takes about an hour"
+        paper = is_of_the_paper(self.command(), "steps", self.steps)
+        sizes = f"It has {self.steps:,} steps of {self.batch_size:,} examples{', as the paper' if paper else ''}."
+        return f"{sizes} --batch-size {batch} --steps {max(1, examples // batch)} takes about an hour."
 
     def shrunk(self, folder: Path) -> tuple[Self, float]:
         return self.one_step(), 1.0
