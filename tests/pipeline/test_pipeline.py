@@ -148,7 +148,7 @@ def test_the_time_that_a_file_takes_grows_with_its_keys_and_not_with_their_squar
             parsed(text)
         return time.process_time() - start
 
-    assert seconds(16_000) < 16 * seconds(2_000)
+    assert seconds(16_000) < 32 * seconds(2_000)  # 8 times as long, or 64 if it grew with the square
 
 
 def test_a_file_that_cannot_be_read():
