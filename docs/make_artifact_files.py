@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = {
     "blocks": Kind(
         "`chunk`, `import`",
         {
-            "blocks.jsonl.zst": "one block a record: id, document, title, text, sentence offsets and link-anchor offsets",
+            "blocks.jsonl.zst": "one block a record: id, document, title, text, sentence offsets, link-anchor offsets, and the section where the document has headings",
             "blocks.frames.json": "the offset table of the records, for random access",
             "tokens.npy": "the wordpieces of all blocks, end to end",
             "offsets.npy": "where each block begins in `tokens.npy`",

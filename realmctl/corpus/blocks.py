@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
 
 from realmctl.corpus.document import CharacterRange, Document, Link
+from realmctl.corpus.sections import Names
 from realmctl.corpus.sentences import splitter
 from realmctl.corpus.settings import CUTTERS, ChunkSettings
 from realmctl.tokens.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ class Wordpieces(Protocol):
 
     @property
     def title(self) -> bytes:
-        """The ids of the title."""
+        """The ids of the title, with the section."""
         ...
 
     @property
@@ -70,7 +71,8 @@ class Block:
         text: its text.
         sentences: where each sentence begins and ends (exclusive) in the text, in characters.
         anchors: its links: where the label begins and ends in the text, in characters, and the title of the page linked.
-        wordpieces: the wordpieces of title and text. They follow from these, so that they take no part in comparisons.
+        wordpieces: the wordpieces of title, section and text. They follow from these, so that they take no part in comparisons.
+        section: the headings around its first sentence, outermost first, with " / " between them; empty where there are none.
     """
 
     id: str
@@ -80,6 +82,7 @@ class Block:
     sentences: tuple[CharacterRange, ...]
     anchors: tuple[Link, ...]
     wordpieces: Wordpieces = field(compare=False, repr=False)
+    section: str = ""
 
     @property
     def uid(self) -> int:
@@ -127,7 +130,7 @@ class BlockPacker(Cutter):
     as SQuAD's does, is as many documents, with ids of their own. A passage that does not fit loses the sentences beyond the limit, and
     `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
 
-    A heading stands in the block of the text after it. If their first sentence does not fit there, it is cut as one that is too long;
+    A heading, a term or a row of names of columns stands in the block of the text after it. If their first sentence does not fit there, it is cut as one that is too long;
     with `long_sentences="keep"`, and after headings that take more than half of the room, the heading stays behind.
     """
 
@@ -142,38 +145,37 @@ class BlockPacker(Cutter):
                     Document(f"{document.id}-{number}", document.title, passage, where=document.where)
                 )
             return
-        size, most, around = self.wordpiece.itemsize, self.settings.max_wordpieces, self.wordpiece.frame.around_two
-        title_ids = self.wordpiece.packed(document.title)
-        if self.settings.long_titles == "cut":
-            title_ids = title_ids[: (most - around) // 2 * size]
-        room = most - around - len(title_ids) // size
-        groups = self.groups(document, room)
+        names = Names(self.wordpiece, document, self.settings)
+        groups = self.groups(document, names)
         if not self.settings.keep_passages:
             for number, sentences in enumerate(groups):
-                yield _block(document, f"{document.id}-{number}", sentences, title_ids)
-        elif (fitting := next(groups, [])) or title_ids:
+                yield _block(document, f"{document.id}-{number}", sentences, *names.of(sentences))
+        elif (fitting := next(groups, [])) or names.of([])[1]:
             further = [sentence for group in groups for sentence in group]
             if further and self.settings.long_sentences == "split":
                 self.shortened_passages += 1
                 further = []
-            yield _block(document, document.id, [*fitting, *further], title_ids)
+            yield _block(document, document.id, [*fitting, *further], *names.of(fitting))
 
-    def groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
-        """Yield the sentences of each block: at most `room` wordpieces, or one sentence."""
-        current, length = list[Sentence](), 0
-        for together in self.together(document, room):
+    def groups(self, document: Document, names: Names) -> Iterator[list[Sentence]]:
+        """Yield the sentences of each block: as many wordpieces as its name leaves room for, or one sentence."""
+        current, length, room = list[Sentence](), 0, names.least_room
+        for together in self.together(document, names.least_room):
             further = sum(sentence.length for sentence in together)
             if current and length + further > room:
                 yield current
                 current, length = [], 0
+            if not current:
+                room = names.room(together)
             current += together
             length += further
         if current:
             yield current
 
     def together(self, document: Document, room: int) -> Iterator[list[Sentence]]:
-        """Yield sentences that stay in one block: each alone, or with the headings before it, or those of a line that says something."""
-        if not document.headings:
+        """Yield sentences that stay in one block: each alone, or with the leads before it, or those of a line that says something."""
+        ends = {lead.end for lead in document.leads}
+        if not ends:
             yield from self._undivided(document, room)
             return
         headings, taken = list[Sentence](), 0
@@ -192,7 +194,7 @@ class BlockPacker(Cutter):
                     yield headings
                 headings, taken = [], 0
             for together in parts:
-                if together[-1].end in document.headings:
+                if together[-1].end in ends:
                     headings += together
                     taken += sum(sentence.length for sentence in together)
                 else:
@@ -266,7 +268,7 @@ class BlockPacker(Cutter):
         yield from self._fitting(text, middle, end, room)
 
 
-def _block(document: Document, identity: str, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
+def _block(document: Document, identity: str, sentences: Sequence[Sentence], section: str, name: bytes) -> Block:
     spans, place, texts = list[CharacterRange](), 0, list[str]()
     for before, sentence in zip(_separators(document, sentences), sentences, strict=True):
         texts += before, document.text[sentence.start : sentence.end]
@@ -280,12 +282,13 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
         sentences=tuple(spans),
         anchors=tuple(_anchors(document.links, sentences, spans)),
         wordpieces=PackedWordpieces(
-            title=title_ids,
+            title=name,
             body=b"".join([sentence.packed for sentence in sentences]),
             sentence_starts=list(accumulate((sentence.length for sentence in sentences[:-1]), initial=0))[
                 : len(sentences)
             ],
         ),
+        section=section,
     )
 
 

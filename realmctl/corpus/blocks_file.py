@@ -1,9 +1,9 @@
 """Write the files of a blocks artifact in one pass and in constant memory.
 
-blocks.jsonl.zst      one record for each block: id, document, title, text, sentences, anchors (character offsets)
+blocks.jsonl.zst      one record for each block: id, document, title, text, sentences, anchors (character offsets), and section where it has one
 tokens.npy            wordpiece ids of all bodies, one after the other, without [CLS] and [SEP]
 offsets.npy           int64 [n + 1]; body i is tokens[offsets[i]:offsets[i + 1]]
-title_tokens.npy      the same for titles, with title_offsets.npy
+title_tokens.npy      the same for titles with sections, with title_offsets.npy
 sentence_starts.npy   int32; where each sentence starts in its body, in wordpieces, with sentence_offsets.npy
 uids.npy              uint64 [n]; see `Block.uid`
 """
@@ -21,12 +21,13 @@ from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus.blocks import Block
 
 FIELDS = ("id", "document", "title", "text", "sentences", "anchors")
-"""The fields of a record, in order."""
+"""The fields of every record, in order."""
 
 
 def record_of(block: Block) -> dict[str, object]:
     """Return the record of a block: all but its wordpieces."""
-    return {name: getattr(block, name) for name in FIELDS}
+    record = {name: getattr(block, name) for name in FIELDS}
+    return record | {"section": block.section} if block.section else record
 
 
 class BlocksWriter:

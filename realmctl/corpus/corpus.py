@@ -48,7 +48,7 @@ class Corpus(Sequence[Block]):
         return self._bodies[row]
 
     def title(self, row: int) -> TokenIds:
-        """Wordpieces of the title."""
+        """Wordpieces of the title, with the section."""
         return self._titles[row]
 
     @property
@@ -146,6 +146,7 @@ class _Stored:
             tuple(map(tuple, record["sentences"])),
             tuple(map(tuple, record["anchors"])),
             _StoredWordpieces(self, row),
+            record.get("section", ""),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from realmctl.corpus.signs import SIGN, UNSEEN
 from realmctl.corpus.wrapped import unwrapped
@@ -16,6 +17,18 @@ CharacterRange = tuple[int, int]
 """Where something begins and ends (exclusive) in a text, in characters."""
 Link = tuple[int, int, str]
 """A link: where its label begins and ends (exclusive) in the text, in characters, and the title of the page it points to."""
+
+
+class Lead(NamedTuple):
+    """A line that leads the text behind it, in characters: a heading its section, a term its definition, the names of columns the rows of a table.
+
+    start, end: where the line begins and ends (exclusive). until: where the text that it leads ends, behind `end`. is_heading: whether this is a section.
+    """
+
+    start: int
+    end: int
+    until: int
+    is_heading: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +43,7 @@ class Document:
         clean: turns a text with markup into prose and its links. None: the text is prose.
         has_lines: whether a line end of the text says something, as between the items of a list. Then blocks keep it, and
             divide no line that fits into one.
-        headings: where the lines that are headings end, in characters. A block does not end with a heading that text follows.
+        leads: its headings, terms and names of columns, in order. What they lead lies apart, or one in another. A block does not end with one.
         passages: the texts that it is cut into already, in order, where its file says so. `chunk --keep-passages` makes a block of each.
         where: its file and place there, for messages.
         lost: how much of the file's text its reader could not take, for a warning; empty if nothing.
@@ -42,7 +55,7 @@ class Document:
     links: tuple[Link, ...] = ()
     clean: Callable[[Document], Document] | None = field(default=None, compare=False)
     has_lines: bool = field(default=False, compare=False)
-    headings: frozenset[int] = field(default=frozenset(), compare=False)
+    leads: tuple[Lead, ...] = field(default=(), compare=False)
     passages: tuple[str, ...] = field(default=(), compare=False)
     where: str = field(default="", compare=False)
     lost: str = field(default="", compare=False)
@@ -92,7 +105,7 @@ def cleaned(page: Document | SkippedPage, seconds: float = PAGE_SECONDS) -> Docu
 def _as_paragraphs(document: Document) -> str:
     """The text with plain line ends. Where nothing else is known of its lines, those of a wrapped text become paragraphs."""
     text = document.text.replace("\r\n", "\n")
-    return text if document.has_lines or document.headings or document.passages else unwrapped(text)
+    return text if document.has_lines or document.leads or document.passages else unwrapped(text)
 
 
 def _with_text(document: Document, text: str) -> Document:
@@ -100,7 +113,7 @@ def _with_text(document: Document, text: str) -> Document:
 
 
 def without_signs(document: Document) -> Document:
-    """A document whose title and text have no such character. Its links and headings keep their words."""
+    """A document whose title and text have no such character. Its links and leads keep their words."""
     if document.text.isascii() and document.title.isascii():
         return document
     if not SIGN.search(document.text) and not SIGN.search(document.title):
@@ -115,6 +128,9 @@ def without_signs(document: Document) -> Document:
         title=UNSEEN.sub("", document.title),
         text=UNSEEN.sub("", document.text),
         links=tuple((moved(start), moved(end), target) for start, end, target in document.links),
-        headings=frozenset(map(moved, document.headings)),
+        leads=tuple(
+            each._replace(start=moved(each.start), end=moved(each.end), until=moved(each.until))
+            for each in document.leads
+        ),
         passages=tuple(UNSEEN.sub("", passage) for passage in document.passages),
     )

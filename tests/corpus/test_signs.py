@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.document import Document, cleaned
+from realmctl.corpus.document import Document, Lead, cleaned
 from stages.chunk import Chunk
 
 HY, ZWSP, ZWNJ, ZWJ, BOM = "\u00ad", "\u200b", "\u200c", "\u200d", "\ufeff"
@@ -40,13 +40,18 @@ def test_a_character_that_shows_nothing_is_taken_out_and_one_that_a_script_needs
 def test_links_headings_and_passages_keep_their_words():
     text = f"He{HY}ad{HY}\na Do{HY}nau link"
     document = Document(
-        "1", "", text, ((text.index("Do"), text.index(" link"), "Donau"),), headings=frozenset({6}), passages=(text,)
+        "1",
+        "",
+        text,
+        ((text.index("Do"), text.index(" link"), "Donau"),),
+        leads=(Lead(0, 6, len(text)),),
+        passages=(text,),
     )
     found = cleaned(document)
     assert isinstance(found, Document)
     ((start, end, target),) = found.links
     assert (found.text[start:end], target) == ("Donau", "Donau")
-    assert [found.text[:end] for end in found.headings] == ["Head"]
+    assert [found.text[:end] for _, end, *_ in found.leads] == ["Head"]
     assert found.passages == (found.text,)
 
 

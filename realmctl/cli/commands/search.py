@@ -15,7 +15,7 @@ WIDTH = 100
 
 
 class Search(InWorkspace):
-    """Print the best blocks for some words, each with its title, its score and its text.
+    """Print the best blocks for some words, each with its title and section, its score and its text.
 
     It searches what `chunk`, `embed` and `build-index` made. `rank` ranks for a file of queries.
     """
@@ -73,6 +73,7 @@ class Search(InWorkspace):
                     {
                         "score": hit.score,
                         "title": hit.block.title,
+                        "section": hit.block.section,
                         "block": hit.block.id,
                         "document": hit.block.document,
                         "text": hit.block.text,
@@ -90,7 +91,8 @@ def _results_text(value: Mapping[str, Any]) -> str:
     for result in value["results"]:
         lines += [result["query"], ""] if several else []
         for rank, hit in enumerate(result["hits"], 1):
-            lines.append(f"{rank}. {hit['title'] or hit['document']}   score {hit['score']:.4g}   {hit['block']}")
+            name = " / ".join(filter(None, [hit["title"] or hit["document"], hit["section"]]))
+            lines.append(f"{rank}. {name}   score {hit['score']:.4g}   {hit['block']}")
             lines += [f"   {piece}" for line in hit["text"].splitlines() for piece in textwrap.wrap(line, WIDTH)]
         lines += ["no block shares a word with it"] * (not result["hits"])
         lines += [""] * several

@@ -123,7 +123,9 @@ def _named(page: Document) -> Document:
     """A man page titled by what its first section says, `ls - list directory contents`, instead of by `LS`."""
     heading, _, rest = page.text.partition("\n")
     line = rest.partition("\n")[0]
-    is_told = len(heading) in page.headings and len(line) <= LONGEST_NAME and NAME_OF_MAN_PAGE.match(line)
+    is_told = (
+        page.leads and page.leads[0].end == len(heading) and len(line) <= LONGEST_NAME and NAME_OF_MAN_PAGE.match(line)
+    )
     return replace(page, title=line) if is_told else page
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
 from realmctl.extras.documents import sphinx
+from realmctl.extras.documents.leads import LedLine, led_lines
 from realmctl.extras.documents.many_parses import answer
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -151,7 +153,8 @@ def _without_lonely_tags(html: str) -> str:
 
 
 def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Return the titles that a page has (`titles`), and its lines, each with whether it is a heading (`lines`); or why it is set aside (`aside`).
+    """Return the titles that a page has (`titles`), and its lines (`lines`), each with the number of the first line behind what it leads, 0 if it leads
+    nothing, and with whether it is a heading; or why the page is set aside (`aside`).
 
     asked: `kind`, as of `pages.document_of`. data: Its text.
     """
@@ -189,9 +192,20 @@ def _content(page: Any) -> Any:
     return articles[0] if len(articles) == 1 and articles[0].text().strip() else None
 
 
-def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
-    """Return the lines of an element, and whether each is a heading. Nodes are kept on a stack, since a page may be nested deeply."""
-    lines, line = list[tuple[str, bool]](), list[str]()
+@dataclass
+class _Part:
+    """A list of definitions or a table while it is read: the numbers of its lines that lead others, terms or names of columns, and where the rest begins."""
+
+    leading: list[int] = field(default_factory=list)
+    begin: int = 0
+    is_told: bool = False
+    """Whether a definition has followed the terms, or a row the names."""
+
+
+def _lines(content: object, is_marked: bool) -> list[LedLine]:
+    """Return the lines of an element as `page_of` does. Nodes are kept on a stack, since a page may be nested deeply."""
+    lines, line = list[tuple[str, float]](), list[str]()  # each line with its level as a heading, from 1, or 0
+    parts, led = list[_Part](), dict[int, int]()  # those that are open, and where ends what a line leads
     numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
     cells: list[int] = []  # of the rows that are open: how many cells they have
     in_code = in_heading = in_cell = in_named = 0
@@ -206,7 +220,7 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
             text = ""
         for each in text.split("\n") if in_code else [text]:
             if found := each.rstrip() if in_code else _one_line(each):
-                lines.append((found, in_heading > 0))
+                lines.append((found, in_heading))
 
     stack: list[tuple[Any, bool]] = [(content, False)]
     while stack:
@@ -220,11 +234,16 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
             if tag in BLOCKS:
                 end_line()
             in_code -= tag == "pre"
-            in_heading -= tag in HEADINGS
-            if tag in ("ul", "ol"):
+            if tag in HEADINGS:
+                in_heading = 0
+            elif tag in ("ul", "ol"):
                 numbers.pop()
             elif tag == "tr":
                 cells.pop()
+            if tag in ("dl", "table"):
+                parts.pop()
+            elif parts and tag in ("dt", "dd", "tr"):
+                _end_part(parts[-1], node, len(lines), led)
             in_named -= _is_named_navigation(node)
             continue
         if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
@@ -236,7 +255,13 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
         if tag in BLOCKS and (tag in ("li", "ol", "ul") or not ITEM_MARK.fullmatch("".join(line))):
             end_line()
         in_code += tag == "pre"
-        in_heading += tag in HEADINGS
+        in_heading = int(tag[1]) if tag in HEADINGS else in_heading
+        if tag in ("dl", "table"):
+            parts.append(_Part())
+        elif parts and tag in ("dt", "tr"):
+            parts[-1].begin = len(lines)
+            if tag == "dt" and parts[-1].is_told:
+                parts[-1] = _Part(begin=len(lines))
         if tag in ("ul", "ol"):
             numbers.append(_number(node, "start", 1) if tag == "ol" else None)
         elif tag == "li":
@@ -259,7 +284,21 @@ def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
         stack.append((node, True))
         stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
     end_line()
-    return lines
+    return led_lines(lines, led)
+
+
+def _end_part(part: _Part, node: Any, count: int, led: dict[int, int]) -> None:
+    """Note what a term, a definition or a row that ends before line `count` leads, or what leads it."""
+    if node.tag == "dt" or (node.tag == "tr" and not part.is_told and not part.leading and _names_columns(node)):
+        part.leading += range(part.begin, count)
+        return
+    part.is_told = True
+    led.update(dict.fromkeys(part.leading, count))
+
+
+def _names_columns(row: Any) -> bool:
+    cells = [cell for cell in row.iter() if cell.tag in CELLS]
+    return len(cells) > 1 and all(cell.tag == "th" for cell in cells)
 
 
 def _is_part_of_line(cell: Any) -> bool:

@@ -58,10 +58,10 @@ class Page:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """The text of lines that belong together."""
+    """The text of lines that belong together. heading: the size of a heading in points, in halves; 0 for another text."""
 
     text: str
-    is_heading: bool = False
+    heading: float = 0.0
 
 
 def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
@@ -237,4 +237,5 @@ def _paragraph(lines: Sequence[Line], body: float) -> Paragraph:
         text = f"- {text[mark.end() :]}"
     large = min(line.size for line in lines) >= LARGER * body
     bold = all(line.is_bold for line in lines) and len(lines) <= 2 and text[-1:] not in ENDS
-    return Paragraph(text, len(text) <= HEADING_CHARACTERS and (large or bold) and WORD.search(text) is not None)
+    is_heading = len(text) <= HEADING_CHARACTERS and (large or bold) and WORD.search(text) is not None
+    return Paragraph(text, is_heading * max(0.5, round(2 * max(line.size for line in lines)) / 2))

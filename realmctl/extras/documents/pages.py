@@ -10,16 +10,16 @@ import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import accumulate
 from typing import Literal
 
 import yaml
 
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
+from realmctl.corpus.document import Dropped, Found, SkippedPage
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import require_package
 from realmctl.extras.documents import apart
+from realmctl.extras.documents.leads import LedLine, document_of_lines
 from realmctl.inputs import streams
 from realmctl.pipeline.plain_yaml import PlainLoader
 
@@ -59,22 +59,12 @@ def document_of(
     page, why = PARSER.parse({"kind": kind}, text.encode(errors="replace"))
     if page is None or "aside" in page:
         return SkippedPage(file.name, title, why if page is None else page["aside"], str(file.path))
-    lines: list[tuple[str, bool]] = page["lines"]
-    first_heading = next((line for line, is_heading in lines if is_heading), "")
+    lines: list[LedLine] = page["lines"]
+    first_heading = next((line for line, _, is_heading in lines if is_heading), "")
     title = next(filter(None, (title, *page["titles"], first_heading)), "")
-    if lines and lines[0][0] == title:
-        del lines[0]
     if not lines and not title:
         return Dropped(file.name, "empty")
-    ends = [end - 1 for end in accumulate(len(line) + 1 for line, _ in lines)]
-    return Document(
-        file.name,
-        title or file.stem.replace("_", " "),
-        "\n".join(line for line, _ in lines),
-        has_lines=True,
-        headings=frozenset(end for end, (_, is_heading) in zip(ends, lines, strict=True) if is_heading),
-        where=str(file.path),
-    )
+    return document_of_lines(file.name, title or file.stem.replace("_", " "), lines, str(file.path))
 
 
 class _Loader(PlainLoader, types=("null",)):

@@ -6,14 +6,14 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.document import Document, Found
+from realmctl.corpus.document import Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, require_package
 from realmctl.extras.documents import apart
+from realmctl.extras.documents.leads import document_of_lines, led_lines
 from realmctl.extras.documents.page_layout import Line, Page, body_size, paragraphs, title_of
 from realmctl.inputs import streams
 
@@ -44,17 +44,8 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
             file, "it has no text, so its pages may be pictures. Make their text by OCR, for instance with ocrmypdf"
         )
     title = named or title_of(pages[0], body_size(pages)) or file.stem.replace("_", " ")
-    if len(found) > 1 and found[0].text == title:
-        del found[0]
-    ends = [end - 1 for end in accumulate(len(each.text) + 1 for each in found)]
-    yield Document(
-        file.name,
-        title,
-        "\n".join(each.text for each in found),
-        has_lines=True,
-        headings=frozenset(end for end, each in zip(ends, found, strict=True) if each.is_heading),
-        where=str(file.path),
-    )
+    lines = led_lines([(each.text, -each.heading) for each in found], {})
+    yield document_of_lines(file.name, title, lines, str(file.path))
 
 
 def _pages(file: CorpusFile) -> tuple[str, list[Page]]:

@@ -105,11 +105,12 @@ class MaskReply(BaseModel):
 
 
 class BlockReply(BaseModel):
-    """A block. `block` is its id and `document` that of its document; both are null for the null document."""
+    """A block. `block` is its id and `document` that of its document; both are null for the null document. `section`: the headings around it."""
 
     block: str | None
     document: str | None
     title: str
+    section: str = ""
     text: str
 
 

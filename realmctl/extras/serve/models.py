@@ -187,6 +187,7 @@ class Models:
                         block=hit.block.id,
                         document=hit.block.document,
                         title=hit.block.title,
+                        section=hit.block.section,
                         text=hit.block.text,
                         probability=hit.probability,
                     )
@@ -210,6 +211,7 @@ class Models:
                         block=hit.block.id,
                         document=hit.block.document,
                         title=hit.block.title,
+                        section=hit.block.section,
                         text=hit.block.text,
                         score=hit.score,
                     )
@@ -279,6 +281,7 @@ class Models:
                     block=block.id if block else None,
                     document=block.document if block else None,
                     title=one.title,
+                    section=block.section if block else "",
                     text=block.text if block else "",
                     probability=one.probability,
                     masks=_masks(one.masks),

@@ -122,6 +122,7 @@ class Service:
             block=block.id,
             document=block.document,
             title=block.title,
+            section=block.section,
             text=block.text,
             document_blocks=[models.corpus.block(each).id for each in models.rows_of_document(row)],
         )

@@ -60,7 +60,7 @@ def test_a_document_is_told_by_its_ending_and_becomes_lines(tmp_path, kind):
     assert found.id == f"a.{kind}" and found.has_lines
     lines = [line for line in found.text.split("\n") if line not in ("Install", "The handbook")]
     assert lines[:5] == BODY and "As root." in lines[5] and len(lines) == 6
-    assert any(found.text[:end].endswith("Install") for end in found.headings)
+    assert any(found.text[:end].endswith("Install") for _, end, *_ in found.leads)
     assert found.title == ("Install" if kind == "odt" else "The handbook"), "pandoc takes no title of an .odt"
 
 

@@ -197,7 +197,7 @@ def test_a_heading_that_leaves_no_room_stays_behind(tmp_path):
 
 def test_documents_of_other_formats_have_neither_lines_nor_headings():
     document = Document("d", "T", "a\nb")
-    assert not document.has_lines and not document.headings
+    assert not document.has_lines and not document.leads
 
 
 def lines_of(tmp_path, name: str, text: str) -> tuple[str, list[str]]:

@@ -61,7 +61,7 @@ def test_lines_become_paragraphs_headings_and_items(tmp_path):
         "In short",
         "All are islands.",
     ]
-    assert {found.text[:end].rpartition("\n")[2] for end in found.headings} == {"Where they are", "In short"}
+    assert {found.text[:end].rpartition("\n")[2] for _, end, *_ in found.leads} == {"Where they are", "In short"}
 
 
 def test_what_pages_repeat_is_left_out_and_a_paragraph_goes_on(tmp_path):

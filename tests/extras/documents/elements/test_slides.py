@@ -117,7 +117,7 @@ def test_the_words_of_each_shape_come_out_once_in_order_and_apart(tmp_path):
         "Then stop.",
         "The end",
     ]
-    assert found.headings == {len(found.text)}
+    assert [lead.end for lead in found.leads] == [len(found.text)]
 
 
 def test_words_that_are_not_taken_are_told(tmp_path):

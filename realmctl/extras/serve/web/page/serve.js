@@ -180,7 +180,7 @@ function candidateView(candidate, textOf, question) {
   const below = element("div", { "aria-live": "polite" });
   const about = `block ${candidate.block}`;
   return element("li", { class: "card" },
-    element("div", { class: "head" }, element("h3", {}, candidate.title || "(no title)"), candidate.score === undefined
+    element("div", { class: "head" }, element("h3", {}, [candidate.title || "(no title)", candidate.section].filter(Boolean).join(" / ")), candidate.score === undefined
       ? bar(candidate.probability, "p(z|x)") : element("span", { class: "soft" }, `score ${candidate.score.toPrecision(4)}`)),
     textOf(candidate),
     element("div", { class: "row" },

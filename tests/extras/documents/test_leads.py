@@ -1,0 +1,87 @@
+"""Headings, terms and names of columns of each format lead what stands below them, and a search shows them with its hits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.document import Document
+from realmctl.corpus.reading import documents
+from realmctl.corpus.settings import CorpusSettings
+from stages.chunk import Chunk
+
+pytest.importorskip("selectolax")
+
+
+def led(tmp_path, name: str, text: str) -> dict[str, str]:
+    """What each leading line of a file leads, with " | " between the lines."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    (found,) = documents([path], CorpusSettings())
+    assert isinstance(found, Document)
+    return {
+        found.text[each.start : each.end]: " | ".join(found.text[each.end : each.until].strip("\n").split("\n"))
+        for each in found.leads
+    }
+
+
+def test_sections_of_html(tmp_path):
+    page = "<title>T</title><h1>A</h1><p>1<h2>B</h2><p>2<h3>C</h3><p>3<h2>D</h2><p>4<h1>E</h1><p>5"
+    assert led(tmp_path, "a.html", page) == {
+        "A": "1 | B | 2 | C | 3 | D | 4", "B": "2 | C | 3", "C": "3", "D": "4", "E": "5"
+    }  # fmt: skip
+
+
+def test_the_title_leads_nothing_and_the_sections_below_it_stay_right(tmp_path):
+    assert led(tmp_path, "a.md", "# A\n\n1\n\n## B\n\n2\n\n### C\n\n3\n\n## D\n") == {
+        "B": "2 | C | 3",
+        "C": "3",
+        "D": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ("<dl><dt>x</dt><dd>1</dd><dt>y</dt><dd><p>2<p>3</dd></dl><p>4", {"x": "1", "y": "2 | 3"}),
+        ("<dl><dt>x<dt>y<dd>1<dd>2<dt>z<dd>3</dl>4", {"x": "y | 1 | 2", "y": "1 | 2", "z": "3"}),
+        ("<dl><dt>x</dt><dt>y</dt></dl><p>4", {}),
+        ("<dl><dt>x</dt><dd></dd><dt>y</dt><dd>1</dd></dl>", {"y": "1"}),
+        ("<dl><div><dt>x</dt><dd>1</dd></div></dl><p>4", {"x": "1"}),
+        ("<dl><dt>x<dd>1<dl><dt>y<dd>2</dl>3</dl>4", {"x": "1 | y | 2 | 3", "y": "2"}),
+        ("<dl><dt>x<dd>1<h2>A</h2>2<dt>y<dd>3</dl><p>4", {"x": "1 | A | 2", "A": "2", "y": "3"}),
+        ("<table><tr><th>n<th>m<tr><td>1<td>2<tr><td>3<td>4</table>5", {"n | m": "1 | 2 | 3 | 4"}),
+        ("<table><thead><tr><th>n<th>m<tbody><tr><td>1<td>2</table>5", {"n | m": "1 | 2"}),
+        ("<table><tr><th>n<th>m</table>5", {}),
+        ("<table><tr><th>n<td>1<tr><th>m<td>2</table>5", {}),
+        ("<table><tr><th>n<td><table><tr><th>a<th>b<tr><td>1<td>2</table></table>", {"a | b": "1 | 2"}),
+    ],
+)
+def test_terms_and_names_of_columns_of_html(tmp_path, html, found):
+    shown = led(tmp_path, "a.html", f"<title>T</title><body>{html}")
+    assert {key: value.replace(" |  | ", " | ") for key, value in shown.items()} == found
+
+
+def test_a_search_finds_the_words_of_headings_and_shows_them(realmctl, tmp_path):
+    """Only headings name the otter and the badger, far above what the hits say."""
+    texts = [" ".join(f"It eats number {20 * part + each} of many." for each in range(20)) for part in range(4)]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.html").write_text(
+        f"<title>Food</title><h1>Otter</h1><h2>In winter</h2><p>{texts[0]}<h1>Badger</h1><p>{texts[1]}"
+    )
+    (tmp_path / "docs/b.md").write_text(f"# Drink\n\n## Otter\n\n{texts[2]}\n\n## Heron\n\n{texts[3]}\n")
+    workspace = tmp_path / "w"
+    made = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:300", max_wordpieces=64, workers=1).make(
+        workspace / "blocks"
+    )
+    assert all("Otter" not in block.text for block in [*Corpus(made)][1:4])
+    code, out, err = realmctl("search", "otter", "-k", "99", "--json", "-w", workspace, "--method", "bm25")
+    assert code == 0, err
+    hits = json.loads(out)["results"][0]["hits"]
+    own = [block for block in Corpus(made) if "Otter" in block.section]
+    assert {hit["block"] for hit in hits} == {block.id for block in own} and len(own) > 6
+    assert {(hit["title"], hit["section"]) for hit in hits} == {("Food", "Otter / In winter"), ("Drink", "Otter")}
+    code, out, err = realmctl("search", "winter", "-k", "1", "-w", workspace, "--method", "bm25")
+    assert code == 0 and out.startswith("1. Food / Otter / In winter   score"), out
