@@ -186,6 +186,7 @@ OTHERS = {
     "imports.encoder_retriever.MAX_LISTED": "the length of a message",
     "lab.spider.recurring_spans.MOST_COMMON": "a rule for choosing recurring spans",
     "extras.serve.models.MOST_WORDS": "the length of an example on the page",
+    "retrieval.search.profile.MOST_FOR_HYBRID": "the blocks up to which a search is hybrid by default",
     "training.finetune.MOST_HARD_EM": "the largest share of steps with the hard objective",
 }
 """Constants that are named like a limit, and limit no input: what they are."""

@@ -12,7 +12,7 @@ shift 2
 SEEDS=${SEEDS:-3}
 FIRST_SEED=${FIRST_SEED:-0}
 ARMS=${ARMS:-} # arms, separated by commas; all of them where it is empty
-SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), scores, chosen (by scores, BM25's weight by cloze recall)
+SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), profile (as a search fuses without an option), cloze
 READER_LM=${READER_LM:-} # causal language model of the arms `causal` and `generated`: a folder or a hub id
 RESULTS=${RESULTS:-$HERE/../docs/results/adapt/runs.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/adapt/report.md}

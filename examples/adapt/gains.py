@@ -30,6 +30,7 @@ SEARCHES = {
     "bm25": "BM25",
     "dense": "dense",
     "hybrid": "hybrid, RRF",
+    "profile": "hybrid",
     "scores": "hybrid, weighted sum",
     "chosen": "hybrid, weighted sum, weight by cloze recall",
 }

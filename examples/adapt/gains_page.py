@@ -47,7 +47,7 @@ KEY = (
     "- **Kept only on a measured gain**: the encoder as published is kept unless cloze recall shows a gain; in `adapt`, titles must show one too where the documents have them, and so must the reworded ones: the third that shares the fewest words with its block.",
 )
 
-PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3}
+PALETTE = {"bm25": 5, "dense": 0, "hybrid": 1, "scores": 2, "chosen": 3, "profile": 4}
 """The colour of each search, as a place in `COLORS`."""
 
 

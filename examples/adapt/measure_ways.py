@@ -28,14 +28,11 @@ from realmctl.pipeline.discovery import own_stages
 MEASURE = "nDCG@10"
 
 
-def ndcg_by_query(ranking: Artifact, domain: Domain, folder: Path) -> list[float]:
-    """nDCG@10 of each judged query, by rising id."""
-    settings: dict[str, Any] = {"qrels": domain.qrels, "measures": MEASURE}
+def ndcg_of_run(run: Path, domain: Domain, folder: Path, name: str) -> list[float]:
+    """nDCG@10 of each judged query, by rising id, of a TREC run. name: of the file of its pages, where these are judged."""
     if domain.pages:
-        pages = folder / f"{ranking.path.parent.name}-{ranking.path.name}.trec"
-        settings["run_file"] = _by_page(ranking.file("run.trec"), pages)
-    else:
-        settings["ranking"] = ranking
+        run = _by_page(run, folder / f"{name}-pages.trec")
+    settings: dict[str, Any] = {"qrels": domain.qrels, "measures": MEASURE, "run_file": run}
     with alone_in(folder / "scores"):
         scores = own_stages()["eval-run"](**settings).make(folder / "scores")
     lines = [json.loads(line) for line in scores.file("per-query.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -97,19 +94,19 @@ class Recorder:
             is_start = kept["kept_step"] == 0 or retriever.path == bench.start.path
             searched, name = (bench.start, "encoder") if is_start else (retriever, arm)
             parts = {"retriever": searched}
-        cloze = cloze_recall(bench, searched, name) if parts and {"cloze", "chosen"} & {*missing} else {}
+        cloze = cloze_recall(bench, searched, name) if parts and "cloze" in missing else {}
         if parts and missing != ["cloze"]:
             parts["index"] = index_of(bench, searched, name)
         for search in missing:
             if search == "cloze":
                 self.append({**place, "search": search, "cloze": {**cloze, **kept}})
                 continue
-            weight = {"bm25_weight": cloze["bm25_weight"]} if search == "chosen" else {}
             ranking = bench.made(
                 "rank", f"{arm}-{search}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
-                top=50 if domain.pages else 10, **SEARCHES[search], **weight, **parts,
+                top=50 if domain.pages else 10, **SEARCHES[search], **parts,
             )  # fmt: skip
-            values = ndcg_by_query(ranking, domain, bench.folder)
+            run, name = ranking.file("run.trec"), f"{arm}-{search}-{ranking.path.name}"
+            values = ndcg_of_run(run, domain, bench.folder, name)
             self.append(
                 {
                     **place,
@@ -138,7 +135,7 @@ def main() -> None:
         default=",".join(arm for arm in ARMS if arm not in TRIALS),
         help="Arms, separated by commas. Default: all but the trials of REALM.",
     )
-    parser.add_argument("--searches", default="dense,hybrid,chosen,cloze", help="Searches of these arms.")
+    parser.add_argument("--searches", default="dense,profile,cloze", help="Searches of these arms.")
     parser.add_argument(
         "--reader-lm", help="Causal language model of the arms `causal` and `generated`: a folder or a hub id."
     )

@@ -36,7 +36,12 @@ AT_ONCE = 64
 def telling(memory: Memory, retriever: Artifact, method: str, asked: Sequence[tuple[str, str]]) -> dict[str, float]:
     """Return the share of (question, sentence) pairs whose sentence stands in one of the first 1, 5 and 20 blocks."""
     dense = {"retriever": retriever, "index": memory.index} if method != "bm25" else {}
-    search = load_search(blocks=memory.blocks, method=method, precision="fp32", **dense)
+    how: dict[str, Any] = {
+        "dense": {},
+        "bm25": {"bm25_tokens": "pieces"},
+        "hybrid": {"bm25_tokens": "pieces", "fusion": "ranks"},
+    }[method]
+    search = load_search(blocks=memory.blocks, method=method, precision="fp32", **how, **dense)
     rank = list[float]()
     for start in range(0, len(asked), AT_ONCE):
         batch = asked[start : start + AT_ONCE]

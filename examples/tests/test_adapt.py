@@ -325,7 +325,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
             ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}", f"squad={tmp_path / 'towns.json'}"],
             env={
                 **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1", "JOBS": "2",
-                "ARMS": "encoder,ict,causal,generated,generated-hard", "SEARCHES": "dense,scores", "READER_LM": str(tmp_path / "gpt2"),
+                "ARMS": "encoder,ict,causal,generated,generated-hard", "SEARCHES": "dense,profile", "READER_LM": str(tmp_path / "gpt2"),
             },
             check=True,
         )  # fmt: skip
@@ -336,7 +336,7 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     for name in ("towns", "squad"):
         found = [json.loads(line) for line in lines]
         assert sorted((each["arm"], each["search"]) for each in found if each["domain"] == name) == sorted(
-            [("bm25", "bm25"), *((arm, search) for arm in arms for search in ("dense", "scores"))]
+            [("bm25", "bm25"), *((arm, search) for arm in arms for search in ("dense", "profile"))]
         )
     assert "causal language model" in page_file.read_text()
     adapt()

@@ -35,6 +35,8 @@ from realmctl.tokens.tokenizer import Tokenizer
 
 TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
+NAMED = 3
+"""Files that are set aside, of which each is named."""
 WARNED_UNKNOWN = 0.02
 """Share of unknown wordpieces above which a warning is given."""
 WARNED_PIECES = 1.2
@@ -295,7 +297,7 @@ def write_blocks(
         pages: receives the documents that made no block.
         on_block: called with each block.
     """
-    counts = Counter[str]()
+    counts, bad_files = Counter[str](), 0
     with (
         BlocksWriter(out.file, words.dtype) as blocks,
         RecordWriter(out.file("quarantine.jsonl.zst")) as quarantine,
@@ -311,11 +313,15 @@ def write_blocks(
                     if page.title
                     else f"{'file' if page.is_file else 'page'} {page.id}"
                 )
-                warn(f"{named} is set aside: {page.reason}")
+                bad_files += page.is_file
+                if not page.is_file or bad_files <= NAMED:
+                    warn(f"{named} is set aside: {page.reason}")
                 quarantine.write({"id": page.id, "title": page.title, "reason": page.reason})
             counts.update(unit.counts)
             pages.add(unit.pages)
             bar.advance(unit.counts["documents"])
+    if bad_files > NAMED:
+        warn(f"{bad_files - NAMED:,} further files are set aside. quarantine.jsonl.zst of the blocks lists all.")
     return counts
 
 

@@ -33,11 +33,11 @@ DISTILL_START = (
     "Weight of a second loss, which holds on to what the retriever knew: the Kullback-Leibler divergence of the batch's softmax from that of "
     "the retriever before training. 0 leaves it out."
 )
-BM25_WEIGHT = "hybrid: factor of BM25's part in the fusion. `eval-cloze` finds one without labels."
+BM25_WEIGHT = "hybrid: factor of BM25's part in the fusion. Default: 1, by which each query says how much BM25 counts."
 SCORER = "Scorer that gives `em`; its published script says what counts as equal. auto: orqa, or regex-match where answers are regular expressions."
 FUSION = (
-    "hybrid: what is summed up. ranks: 1 / (k + rank) in both rankings (RRF). scores: the retriever's score and BM25's, of which a weak match "
-    "says little; it needs a retriever whose scores are logits, such as one imported with --scale 20."
+    "hybrid: what is summed up. scores, the default: those of both rankings, from 1 for the first block to 0 for the last (min-max). ranks: 1 / (k + rank) "
+    "in both (RRF)."
 )
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
@@ -51,8 +51,8 @@ BM25_TOKENS = (
     "--bm25-stemmer they are always compared."
 )
 BM25_STEMMER = (
-    "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as german or de (PyStemmer, extra bm25). Default: "
-    "see --bm25-tokens."
+    "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as german or de (PyStemmer, extra bm25). Default: in "
+    "a search that of the blocks' language, if there is one and no --bm25-tokens."
 )
 GROUP_BY = (
     "What makes blocks parts of one document, for a corpus of passages. document: the document that they were cut from. title: its title. "
@@ -72,7 +72,10 @@ LANGUAGE = (
     "Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or else "
     "English."
 )
-BAD_FILES = "What happens with a file that cannot be read, such as an image or a scanned PDF. skip: it is set aside, and a warning names it."
+BAD_FILES = (
+    "What happens with a file that cannot be read, such as an image or a scanned PDF. skip: it is set aside and listed. Default: skip in a folder; "
+    "a file that is named must be read."
+)
 SENTENCE_ENCODER = "Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub; for a language other than English a multilingual MiniLM of the hub."
 VARIABLE = "name=value: replaces a variable of the file. Repeatable."
 TABLE_FORM = "Form of the table; --json prints it as JSON."

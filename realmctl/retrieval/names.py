@@ -12,11 +12,11 @@ Bm25Tokens = Literal["pieces", "words"]
 """What BM25 compares: wordpieces, or the words that they make."""
 
 
-def option_of_bm25(stemmer: str | None, compared: Bm25Tokens) -> str:
+def option_of_bm25(stemmer: str | None, compared: Bm25Tokens | None) -> str:
     """Return the option, as written, that BM25 alone obeys; empty if none is given."""
     if stemmer:
         return f"--bm25-stemmer {stemmer}"
-    return "" if compared == "pieces" else f"--bm25-tokens {compared}"
+    return "" if compared in (None, "pieces") else f"--bm25-tokens {compared}"
 
 
 NO_RETRIEVAL = "none"
@@ -54,17 +54,21 @@ Fusion = Literal["ranks", "scores"]
 
 
 def check_options(
-    method: str, stemmer: str | None, compared: Bm25Tokens, weight: float = 1.0, fusion: Fusion = "ranks"
+    method: str,
+    stemmer: str | None,
+    compared: Bm25Tokens | None,
+    weight: float | None = None,
+    fusion: Fusion | None = None,
 ) -> None:
-    """Raise ConfigError for an option that this method of search does not obey, or that has no such value."""
+    """Raise ConfigError for an option that this method of search does not obey, or that has no such value. None: it is not given."""
     for flag, value, type_ in (("--bm25-tokens", compared, Bm25Tokens), ("--fusion", fusion, Fusion)):
-        if value not in get_args(type_):
+        if value is not None and value not in get_args(type_):
             raise ConfigError(f"{flag} {value}: use one of {', '.join(get_args(type_))}.")
-    if not 0 <= weight < math.inf:
+    if weight is not None and not 0 <= weight < math.inf:
         raise ConfigError(f"--bm25-weight {weight:g}: use a number of at least 0.")
     if (given := option_of_bm25(stemmer, compared)) and method == "dense":
         raise ConfigError(f"{given} is for BM25. Leave it out, or --method hybrid or bm25.")
-    given = f"--bm25-weight {weight:g}" if weight != 1 else f"--fusion {fusion}" if fusion != "ranks" else ""
+    given = f"--bm25-weight {weight:g}" if weight is not None else f"--fusion {fusion}" if fusion else ""
     if given and method != HYBRID:
         raise ConfigError(
             f"{given} is for --method hybrid, which fuses two rankings. Leave it out, or say --method hybrid."

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,21 +16,22 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.settings import language_of
-from realmctl.errors import InputError
+from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline.discovery import own_stages
-from realmctl.retrieval.search.stems import stemmer_of
-from realmctl.shortcuts.shipped import default_encoder, left_out, left_out_text, run_shipped, search_command
+from realmctl.shortcuts.shipped import (
+    bad_files_of,
+    default_encoder,
+    left_out,
+    left_out_text,
+    run_shipped,
+    search_command,
+)
+from realmctl.training.budget import FEWEST_STEPS, TooFewSteps
 
 LEAST = 0.1
 """Share of the minutes that training has at least, however long the rest takes."""
 SLACK = 1.1
 """Factor of the seconds that embedding is expected to take."""
-TRUSTED_BM25_WEIGHT = 0.7
-"""Largest weight of BM25 that is proposed. Cloze recall asks in the documents' own words, and chose 2 on man pages, where it cost people's questions
-.06 nDCG@10 (docs/results/adapt.md); .7 costs them .004.
-"""
-FEW_STEPS = 20
-"""With fewer steps of training than these a run had little time: 50 were measured (docs/results/adapt.md)."""
 FEWEST_SENTENCES = 50
 """With fewer sentences an interval of their gain says nothing."""
 MEASURED = 2000
@@ -43,39 +44,39 @@ def adapt(
     workspace: Path,
     *,
     language: str,
-    bad_files: str,
+    bad_files: Literal["fail", "skip"] | None,
     minutes: float,
     max_wordpieces: int,
     sentences: int,
-    bm25_stemmer: str | None,
 ) -> dict[str, Any]:
     """Make blocks, an adapted retriever and its index, as the options of `realmctl adapt` say. Returns what was gained, and how to search."""
     begin, start = time.monotonic(), encoder or default_encoder([documents], language)
-    hybrid = bool(importlib.util.find_spec("bm25s") and importlib.util.find_spec("Stemmer"))
     variables = {
         "documents": str(documents),
         "language": language,
-        "bad_files": bad_files,
+        "bad_files": bad_files_of(bad_files, documents),
         "max_wordpieces": str(max_wordpieces),
         "sentences": str(sentences),
-        "method": "hybrid" if hybrid else "dense",
     }
     with log.one_bar("adapt"):
         first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
     counts = first["blocks"].metrics
     log.say(
         f"adapt: {counts['blocks']:,} blocks of {counts['documents']:,} documents, language {language_of(first['blocks'])}"
-        + left_out_text(left_out(first["blocks"]))
+        + left_out_text(first["blocks"])
     )
     require_enough(first["blocks"], sentences)
-    stemmer = (bm25_stemmer or stemmer_of(language_of(first["blocks"]))) if hybrid else None
     training = minutes_of_training(minutes, begin, first, workspace)
-    with log.one_bar("adapt"):
-        made = run_shipped(
-            "adapt", workspace, start, {**variables, "minutes": f"{training:g}", "bm25_stemmer": stemmer or ""}
-        )
+    try:
+        with log.one_bar("adapt"):
+            made = run_shipped("adapt", workspace, start, {**variables, "minutes": f"{training:g}"})
+    except TooFewSteps as error:
+        needed = math.ceil(max(minutes, 0) - training + error.minutes)
+        raise ConfigError(
+            f"--minutes {minutes:g} leaves time for {error.steps} steps of training, and a gain can be shown by {FEWEST_STEPS} or more. "
+            f"Give it --minutes {needed} on this machine. `realmctl index-docs` makes the documents searchable without training."
+        ) from None
     trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
-    dense = measured.get("dense", measured)
     found = {
         "blocks": counts["blocks"],
         "left_out": left_out(first["blocks"]),
@@ -84,15 +85,13 @@ def adapt(
         "kept_step": trained["kept_step"],
         "sentences": measured["sentences"],
         "recall@5_before": measured["baseline"]["cloze_recall@5"],
-        "recall@5_after": dense["cloze_recall@5"],
+        "recall@5_after": measured["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
         **{name: value for name, value in trained.items() if name.startswith("last_")},
-        "bm25_weight": proposed_weight(measured),
-        "bm25_stemmer": stemmer,
         "workspace": str(workspace),
         "made": {name: str(artifact.path) for name, artifact in made.items()},
     }
-    found["search"] = search_command(made["index"], workspace, fused_options(found))
+    found["search"] = search_command(made["index"], workspace)
     return found
 
 
@@ -105,11 +104,6 @@ def require_enough(blocks: Artifact, sentences: int) -> None:
             f"{blocks} has {found} blocks of two sentences or more. Training on so few could not be measured: {fewest} are needed. "
             "`realmctl index-docs` makes these documents searchable with the encoder as it is."
         )
-
-
-def proposed_weight(measured: Mapping[str, Any]) -> float:
-    """The weight of BM25 that cloze recall chose, `TRUSTED_BM25_WEIGHT` at most; 0 where BM25 beside the retriever is not shown to find more."""
-    return min(TRUSTED_BM25_WEIGHT, measured["bm25_weight"]) if measured.get("gain_over_dense_low", 0) > 0 else 0.0
 
 
 def minutes_of_training(minutes: float, begin: float, made: Mapping[str, Artifact], workspace: Path) -> float:
@@ -149,14 +143,6 @@ def _change(found: Mapping[str, Any], what: str) -> str:
     return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*(found[f"last_{what}_gain{end}"] for end in ("", "_low", "_high")))
 
 
-def fused_options(found: Mapping[str, Any]) -> str:
-    """The options of a search with BM25 of the proposed weight beside the retriever; none where that is 0."""
-    if not found["bm25_weight"]:
-        return ""
-    stemmer = f" --bm25-stemmer {found['bm25_stemmer']}" if found["bm25_stemmer"] else ""
-    return f" --method hybrid --fusion scores --bm25-weight {found['bm25_weight']:g}{stemmer}"
-
-
 def text_of(found: Mapping[str, Any]) -> str:
     """Say in plain words what was gained, which retriever to use, and how to search."""
     share = {when: f"{found[f'recall@5_{when}']:.1%}" for when in ("before", "after")}
@@ -181,15 +167,10 @@ def text_of(found: Mapping[str, Any]) -> str:
             "These pieces are in the documents' own words. Where people ask in words of their own, compare both on some of their "
             "questions (realmctl rank, realmctl eval-run).",
         ]
-    if found["steps"] < FEW_STEPS:
-        gained.append(
-            f"Only {_steps(found['steps'])} fit into --minutes {found['minutes']:g}: with more minutes the gain may be larger."
-        )
-    helps = "finds more" if found["bm25_weight"] else "is not shown to find more"
     return "\n".join(
         [
             *gained,
-            f"Use {found['made']['retriever']}; its index is {found['made']['index']}. BM25 beside it {helps}.",
+            f"Use {found['made']['retriever']}; its index is {found['made']['index']}.",
             f"Now: {found['search']}",
         ]
     )

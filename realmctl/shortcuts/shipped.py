@@ -6,6 +6,7 @@ import importlib.util
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.series import meant_version
@@ -45,10 +46,10 @@ def default_encoder(documents: Collection[Path], language: str) -> str:
     )
 
 
-def search_command(index: Artifact, workspace: Path, options: str = "") -> str:
+def search_command(index: Artifact, workspace: Path) -> str:
     """Return the command that searches this index. It is named where the workspace's index is another version."""
     named = "" if meant_version(index.path.parent) == index.path else f" --index {shlex.quote(str(index.path))}"
-    return f'realmctl search "your words"{options}{named} --workspace {shlex.quote(str(workspace))}'
+    return f'realmctl search "your words"{named} --workspace {shlex.quote(str(workspace))}'
 
 
 def left_out(blocks: Artifact) -> dict[str, int]:
@@ -57,10 +58,17 @@ def left_out(blocks: Artifact) -> dict[str, int]:
     return {**found, **({"set_aside": aside} if (aside := blocks.metrics["quarantined"]) else {})}
 
 
-def left_out_text(found: Mapping[str, int]) -> str:
-    """Say how many documents are left out, and why, as the end of a sentence; empty for none."""
+def left_out_text(blocks: Artifact) -> str:
+    """Say how many documents are left out, why, and where those that are set aside are listed, as the end of a sentence; empty for none."""
+    found = left_out(blocks)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.items()).replace("_", " ")
-    return f"; left out: {reasons}" if found else ""
+    listed = f" ({blocks.file('quarantine.jsonl.zst')} lists them)" if "set_aside" in found else ""
+    return f"; left out: {reasons}{listed}" if found else ""
+
+
+def bad_files_of(given: Literal["fail", "skip"] | None, documents: Path) -> str:
+    """What happens with a file that cannot be read: what is given, or else it is skipped in a folder, and a file that is named must be read."""
+    return given or ("skip" if documents.is_dir() else "fail")
 
 
 def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:

@@ -17,6 +17,7 @@ import torch
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.hashing import read_sealed, write_sealed
+from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import progress, say
 from realmctl.models.precision import autocast, pick_device
@@ -31,8 +32,21 @@ MEASUREMENTS = 6
 """Measurements that a run has beside its steps, at most: at the start, four times between, at the end, and one to spare."""
 SHARE = 0.95
 """Share of the time that the steps are planned for."""
+FEWEST_STEPS = 20
+"""Steps that a training needs to show a gain: 50 were measured (docs/results/adapt.md)."""
 
 S = TypeVar("S", bound=ClozeSettings)
+
+
+class TooFewSteps(ConfigError):
+    """So few steps fit into the minutes that no gain could be shown. steps: how many. minutes: those that enough steps need."""
+
+    def __init__(self, what: str, steps: int, given: float, minutes: float) -> None:
+        super().__init__(
+            f"{what}: {steps} steps fit into --minutes {given:.3g}, and a gain can be shown by {FEWEST_STEPS} or more. They need --minutes {minutes:.3g} "
+            "on this machine."
+        )
+        self.steps, self.minutes = steps, minutes
 
 
 def within_minutes(
@@ -54,6 +68,9 @@ def within_minutes(
         objective: What will be trained, or what takes as long. Its gradients are lost; its weights do not change.
         measure: A measurement that the run repeats, to be timed too.
         beside: Seconds that each step takes beside what is timed, on average.
+
+    Raises:
+        TooFewSteps: The weights are kept on a shown gain alone, and too few steps fit to show one.
     """
     if settings.seconds is None:
         return settings
@@ -71,8 +88,11 @@ def within_minutes(
             seconds, every = time.monotonic() - begin, settings.cloze_every
             told += f" and a measurement {seconds:.2g} s"
             each, fixed = (each + seconds / every, 2 * seconds) if every else (each, MEASUREMENTS * seconds)
-        left = SHARE * settings.seconds - (time.monotonic() - start) - fixed
-        steps = data_parallel.from_first(max(1, min(settings.steps, int(left / each))))
+        fixed += time.monotonic() - start
+        fits = int((SHARE * settings.seconds - fixed) / each)
+        steps = data_parallel.from_first(max(1, min(settings.steps, fits)))
+        if settings.keep == "gain" and steps < (fewest := min(FEWEST_STEPS, settings.steps)):
+            raise TooFewSteps(what, max(0, fits), settings.seconds / 60, (fixed + fewest * each) / SHARE / 60)
         say(f"{what}: {told}, so {steps} step{'s are' if steps > 1 else ' is'} taken")
         if processes.is_first():
             write_sealed(path, {"steps": steps})

@@ -179,7 +179,7 @@ def test_the_commands_of_readme_run_as_they_stand(realmctl: Command, monkeypatch
     make_sentence_encoder(Path("encoder"), [document["text"] for document in documents])
     for document in documents:
         write_lines(f"documents/{document['id']}.jsonl", [document])
-    assert len(run_page(ROOT / "README.md", realmctl, monkeypatch)) == 11
+    assert len(run_page(ROOT / "README.md", realmctl, monkeypatch)) == 10
     program = program_of(ROOT / "README.md").replace("demo/artifacts", "artifacts")
     assert len(printed_by(program)) == 2
 

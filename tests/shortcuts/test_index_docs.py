@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from realmctl.artifacts import Origin, open_artifact
+from realmctl.artifacts.records import Records
 from realmctl.artifacts.series import locked, pin
 from realmctl.artifacts.unfinished import new_partial
 from realmctl.corpus.settings import language_of
@@ -108,29 +109,44 @@ def test_after_a_change_only_what_changed_is_embedded(realmctl, chain: Chain, tm
     assert (changed["blocks"], changed["embedded"], anew["embedded"]) == (3, 1, 3)
     assert np.allclose(vectors(changed), vectors(anew), atol=1e-2)
     again = made("w")
-    assert again == changed, "and nothing is made again"
+    assert again["made"] == changed["made"] and not any(again["changes"].values()), "and nothing is made again"
 
 
-def test_files_that_are_no_text_are_set_aside_if_the_user_says_so(realmctl, chain: Chain, tmp_path, notes):
+def test_files_that_no_reader_knows_are_set_aside_and_counted(realmctl, chain: Chain, tmp_path, notes):
+    """A picture among the documents stops nothing; of many only the first are named, and the last line says where all are listed."""
+    encoder, workspace = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "w"
+    words = ("index-docs", notes, "--encoder", encoder, "--workspace", workspace)
     (notes / "scan.pdf").write_bytes(b"%PDF-1.4\n")
-    words = (
-        "index-docs",
-        notes,
-        "--encoder",
-        folder_for(chain.blocks, tmp_path / "encoder"),
-        "--workspace",
-        tmp_path / "w",
-    )
-    code, _, err = realmctl(*words)
-    assert code == 3 and "scan.pdf" in err and "--bad-files skip" in err
-    assert "The options named here" not in err, "this command has it too"
     (notes / "empty.md").write_text("")
-    code, out, err = realmctl(*words, "--bad-files", "skip", "--json")
+    code, out, err = realmctl(*words, "--json")
     found = json.loads(out)
     assert code == 0 and found["documents"] == 2 and "scan.pdf" in err
-    assert found["left_out"] == {"empty": 1, "set_aside": 1}
-    code, out, err = realmctl(*words, "--bad-files", "skip")
-    assert code == 0 and "1 empty, 1 set aside" in out, "also where all is made"
+    assert found["left_out"] == {"empty": 1, "set_aside": 1} and found["changes"] is None
+    for number in range(5):
+        (notes / f"{number}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><text>a</text></svg>')
+    code, out, err = realmctl(*words)
+    listed = workspace / "blocks/v2/quarantine.jsonl.zst"
+    assert code == 0 and f"1 empty, 6 set aside ({listed} lists them)" in out, err
+    assert err.count(".svg is set aside") == 3 and "3 further files" in err
+    assert len([*Records(listed)]) == 6
+    code, _, err = realmctl(*words, "--bad-files", "fail")
+    assert code == 3 and "is tagged text" in err and "--bad-files skip" in err
+    code, _, err = realmctl("index-docs", notes / "scan.pdf", "--encoder", encoder, "--workspace", tmp_path / "one")
+    assert code == 3 and "scan.pdf" in err, "a file that is named must be read"
+    assert "The options named here" not in err, "this command has it too"
+
+
+def test_a_run_says_what_it_changed(realmctl, chain: Chain, tmp_path, notes):
+    words = ("index-docs", notes, "--encoder", folder_for(chain.blocks, tmp_path / "encoder"), "-w", tmp_path / "w")
+    assert "Documents:" not in realmctl(*words)[1]
+    assert "No document changed." in realmctl(*words)[1]
+    (notes / "a.txt").write_text("Cleo Dunn sailed to Ashby.")
+    (notes / "deep" / "b.txt").unlink()
+    for name in "cd":
+        (notes / f"{name}.txt").write_text(f"Dora Pell left Harrow {name}.")
+    assert "Documents: 1 changed, 1 removed, 2 added; vectors: 3 new, 0 kept." in realmctl(*words)[1]
+    (notes / "d.txt").unlink()
+    assert "Documents: 0 changed, 1 removed, 0 added; vectors: 0 new, 2 kept." in realmctl(*words)[1]
 
 
 def test_the_time_left_is_of_all_once_the_vectors_are_computed(realmctl, chain: Chain, tmp_path, notes, monkeypatch):

@@ -22,7 +22,7 @@ class Adapt(InWorkspace):
         "Folder or hub id of a sentence encoder. " + help_texts.SENTENCE_ENCODER, default=None, hub=True
     )
     language: str = setting(help_texts.LANGUAGE, default="auto")
-    bad_files: Literal["fail", "skip"] = setting(help_texts.BAD_FILES, default="fail")
+    bad_files: Literal["fail", "skip"] | None = setting(help_texts.BAD_FILES, default=None)
     minutes: float = setting(
         "Minutes in all. Training has what blocks, measurements and vectors leave.",
         default=30,
@@ -34,10 +34,6 @@ class Adapt(InWorkspace):
     )
     sentences: int = setting(
         "Sentences that are cut out of their blocks, to measure without labels.", default=1000, at_least=2
-    )
-    bm25_stemmer: str | None = setting(
-        "Snowball stemmer for BM25 beside the retriever. Default: that of the documents' language; where there is none BM25 compares wordpieces.",
-        default=None,
     )
 
     def run(self, show: Show) -> None:
@@ -52,6 +48,5 @@ class Adapt(InWorkspace):
             minutes=self.minutes,
             max_wordpieces=self.max_wordpieces,
             sentences=self.sentences,
-            bm25_stemmer=self.bm25_stemmer,
         )
         show(found, shortcut.text_of)

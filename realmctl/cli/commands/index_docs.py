@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from realmctl import log
 from realmctl.pipeline import InWorkspace, Show, argument, help_texts, setting, source
@@ -23,21 +24,30 @@ class IndexDocs(InWorkspace):
         "Folder or hub id of a sentence encoder. " + help_texts.SENTENCE_ENCODER, default=None, hub=True
     )
     language: str = setting(help_texts.LANGUAGE, default="auto")
-    bad_files: Literal["fail", "skip"] = setting(help_texts.BAD_FILES, default="fail")
+    bad_files: Literal["fail", "skip"] | None = setting(help_texts.BAD_FILES, default=None)
     max_wordpieces: int = setting(
         "Longest block in wordpieces, with its title and special tokens.", default=128, at_least=1
     )
 
     def run(self, show: Show) -> None:
-        from realmctl.shortcuts.shipped import default_encoder, left_out, left_out_text, run_shipped, search_command
+        from realmctl.shortcuts.changes import changes, searched_before
+        from realmctl.shortcuts.shipped import (
+            bad_files_of,
+            default_encoder,
+            left_out,
+            left_out_text,
+            run_shipped,
+            search_command,
+        )
 
         start = self.encoder or default_encoder([self.documents], self.language)
         variables = {
             "documents": str(self.documents),
             "language": self.language,
-            "bad_files": self.bad_files,
+            "bad_files": bad_files_of(self.bad_files, self.documents),
             "max_wordpieces": str(self.max_wordpieces),
         }
+        former = searched_before(self.workspace)
         with log.one_bar("index-docs"):
             made = run_shipped("index-docs", self.workspace, start, variables)
         counts, vectors = made["blocks"].metrics, made["embeddings"].metrics
@@ -46,17 +56,23 @@ class IndexDocs(InWorkspace):
                 "documents": counts["documents"],
                 "blocks": counts["blocks"],
                 "left_out": left_out(made["blocks"]),
+                "changes": changes(former, made["blocks"]),
                 "embedded": vectors.get("embedded", counts["blocks"]),
                 "made": {name: str(artifact.path) for name, artifact in made.items()},
                 "search": search_command(made["index"], self.workspace),
             },
             lambda found: (
-                f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched{left_out_text(found['left_out'])}."
-                + _reused_text(found["embedded"], found["blocks"])
-                + f" Now: {found['search']}"
+                f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched"
+                f"{left_out_text(made['blocks'])}.{_changes_text(found)} Now: {found['search']}"
             ),
         )
 
 
-def _reused_text(embedded: int, blocks: int) -> str:
-    return f" Vectors: {embedded:,} embedded, {blocks - embedded:,} taken over." if embedded < blocks else ""
+def _changes_text(found: Mapping[str, Any]) -> str:
+    """What a run changed, as a sentence; empty for the first."""
+    if (counts := found["changes"]) is None:
+        return ""
+    if not any(counts.values()):
+        return " No document changed."
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    return f" Documents: {told}; vectors: {found['embedded']:,} new, {found['blocks'] - found['embedded']:,} kept."

@@ -24,7 +24,8 @@ class Search(InWorkspace):
 
     query: tuple[str, ...] = argument("Words or a question. Each argument is one query.")
     method: str | None = setting(
-        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: dense where there is an index, else bm25.",
+        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: hybrid where there is an index, dense without the extra bm25; "
+        "without an index bm25.",
         default=None,
         choices=search_methods,
     )
@@ -47,10 +48,10 @@ class Search(InWorkspace):
         explicit_only=True,
         default=None,
     )
-    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6, advanced=True)
-    fusion: Fusion = setting(help_texts.FUSION, default="ranks", advanced=True)
+    bm25_weight: float | None = setting(help_texts.BM25_WEIGHT, default=None, at_least=0, at_most=1e6, advanced=True)
+    fusion: Fusion | None = setting(help_texts.FUSION, default=None, advanced=True)
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
-    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
+    bm25_tokens: Bm25Tokens | None = setting(help_texts.BM25_TOKENS, default=None, advanced=True)
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.opening import load_search
@@ -83,7 +84,7 @@ class Search(InWorkspace):
             }
             for each in self.query
         ]
-        show({"results": results}, _results_text)
+        show({"search": found.profile.told() if found.profile else {}, "results": results}, _results_text)
 
 
 def _results_text(value: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from realmctl.extras.ir.settings import RankSettings
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say, warn
 from realmctl.questions.questions import Question
-from realmctl.retrieval.names import check_options
 from realmctl.retrieval.search.methods import searchers_of, start_method
+from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
 
 QUERIES_AT_ONCE = 512
@@ -38,13 +39,20 @@ class RankedQuery:
     scores: NDArray[np.float32]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchedRanking(RankingDescription):
+    """A ranking, with how it was searched."""
+
+    search: SearchProfile
+
+
 def check_ranking(settings: RankSettings) -> None:
     """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
-    check_options(settings.method, settings.bm25_stemmer, settings.bm25_tokens, settings.bm25_weight, settings.fusion)
+    profile = _profile(settings)
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
     for searcher in searchers_of(settings.method):
-        searcher.check(_inputs(settings))
+        searcher.check(dataclasses.replace(_inputs(settings), bm25_stemmer=profile.bm25_stemmer))
 
 
 def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
@@ -58,9 +66,8 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
             f"rank: the recall of {index.path} was measured for {measured} neighbours, and {depth} are searched. "
             f"Build it with --recall-k {depth} to know what it misses."
         )
-    searcher = start_method(
-        settings.method, _inputs(settings), bm25_weight=settings.bm25_weight, fusion=settings.fusion
-    )
+    profile = _profile(settings)
+    searcher = start_method(profile, _inputs(settings))
     count = sum(1 for _ in _asked(settings))  # reads the whole file before any search
     counts = {"queries": count, "hits": 0, "without_hits": 0}
     with (
@@ -76,7 +83,7 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
             asked.write(json.dumps(record, ensure_ascii=False) + "\n")
             counts["hits"] += len(ranked.names)
             counts["without_hits"] += not ranked.names
-    write_description(out.file(RANKING), RankingDescription(unit=settings.unit))
+    write_description(out.file(RANKING), SearchedRanking(unit=settings.unit, search=profile))
     if settings.qrels is not None and settings.unit == "document":
         judged = {name for query in judged_questions(settings.queries, settings.qrels) for name in query.provenance}
         if missing := searcher.corpus.lacking(judged):
@@ -123,6 +130,16 @@ def _inputs(settings: RankSettings) -> SearchInputs:
         index=settings.index,
         device=settings.device,
         precision=settings.precision,
+    )
+
+
+def _profile(settings: RankSettings) -> SearchProfile:
+    return SearchProfile.of(
+        settings.blocks,
+        settings.method,
         bm25_stemmer=settings.bm25_stemmer,
         bm25_tokens=settings.bm25_tokens,
+        bm25_weight=settings.bm25_weight,
+        fusion=settings.fusion,
+        depth=settings.depth,
     )

@@ -53,15 +53,15 @@ class RankSettings(Settings):
         advanced=True,
     )
     depth: int | None = setting(
-        "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents.",
+        "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents; for hybrid 100 at least.",
         default=None,
         at_least=1,
         advanced=True,
     )
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
-    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
-    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
-    fusion: Fusion = setting(help_texts.FUSION, default="ranks", advanced=True)
+    bm25_tokens: Bm25Tokens | None = setting(help_texts.BM25_TOKENS, default=None, advanced=True)
+    bm25_weight: float | None = setting(help_texts.BM25_WEIGHT, default=None, at_least=0, at_most=1e6)
+    fusion: Fusion | None = setting(help_texts.FUSION, default=None, advanced=True)
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)

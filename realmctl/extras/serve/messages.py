@@ -122,15 +122,16 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the sum of reciprocal ranks."""
+    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the weighted sum of both, each from 0 to 1."""
 
     score: float
 
 
 class SearchReply(BaseModel):
-    """The best blocks, best first."""
+    """The best blocks, best first. `search`: how they were searched."""
 
     version: str
+    search: dict[str, str | int | float]
     hits: list[HitReply]
 
 

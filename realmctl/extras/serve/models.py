@@ -40,9 +40,10 @@ from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.methods import Hybrid
-from realmctl.retrieval.search.opening import DEPTH, require_blocks
-from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.methods import FUSED, hybrid, start_method
+from realmctl.retrieval.search.opening import require_blocks
+from realmctl.retrieval.search.profile import SearchProfile, default_method
+from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
 
 COMPARED_CANDIDATES = 8
@@ -57,9 +58,9 @@ WORD = re.compile(r"[^\W\d_]{2}")
 
 
 class Searches:
-    """What finds blocks, by method. BM25 and hybrid search stand beside dense retrieval, and are made at the first search that asks for them.
+    """What finds blocks, by method, as the search profile of the blocks says.
 
-    first: the searcher that was opened, which is searched where no method is named.
+    BM25 and hybrid search stand beside dense retrieval, and are made at the first search that asks for them. first: the searcher that was opened.
     """
 
     def __init__(self, first: BlockSearch) -> None:
@@ -68,25 +69,34 @@ class Searches:
         )
         self._made = {self._first: first}
         self.blocks = first.corpus
-
-    @property
-    def names(self) -> list[str]:
+        beside = [HYBRID, "bm25"] if self._first == "dense" and importlib.util.find_spec("bm25s") else []
+        best = default_method(len(self.blocks))
+        self.names = sorted([self._first, *beside], key=lambda name: name != best)
         """The methods, the one that is taken by default first."""
-        beside = ["bm25", HYBRID] if self._first == "dense" and importlib.util.find_spec("bm25s") else []
-        return [self._first, *beside]
+        self._profiles = {name: self._profile(name) for name in self.names}
 
-    def by(self, method: str | None) -> BlockSearch:
-        """Return what a method finds blocks with. Raises ConfigError for one that this server does not have."""
-        name = method or self._first
+    def _profile(self, name: str) -> SearchProfile:
+        if isinstance(first := self._made[self._first], BM25Searcher):  # a qa-model may hold it
+            if first.stems is None:
+                return SearchProfile(method=name, bm25_tokens="pieces")
+            return SearchProfile(method=name, bm25_stemmer=first.stems.language, bm25_tokens="words")
+        return SearchProfile(method=name) if name == "own" else SearchProfile.of(self.blocks.artifact, name)
+
+    def by(self, method: str | None) -> TextSearch:
+        """Return the search by a method. Raises ConfigError for one that this server does not have."""
+        name = method or self.names[0]
         if name not in self.names:
             raise ConfigError(f"This server searches by {' or '.join(self.names)}, not by {name}.")
+        return TextSearch(self._searcher(name), self.blocks, self._profiles[name])
+
+    def _searcher(self, name: str) -> BlockSearch:
+        profile = self._profiles[name]
         if name not in self._made:
             if name == HYBRID:
-                both = [one for one in (self._made[self._first], self.by("bm25")) if isinstance(one, Searcher)]
-                self._made[name] = Hybrid(both, depth=DEPTH)
+                self._made[name] = hybrid([*map(self._searcher, FUSED)], profile)
             else:
                 say(f"serve: BM25 of {len(self.blocks):,} blocks is computed now")
-                self._made[name] = searcher_type(name).start(SearchInputs(blocks=self.blocks.artifact))
+                self._made[name] = start_method(profile, SearchInputs(blocks=self.blocks.artifact))
         return self._made[name]
 
     def over(self, version: ServedVersion, opener: Callable[[Path, str], Index]) -> Searches:
@@ -202,10 +212,11 @@ class Models:
         """Find blocks for queries, all with the same `top` and `method`, in one batch. Raises ConfigError if there is no such method here."""
         if self.searches is None:
             raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
-        search = TextSearch(self.searches.by(asked[0].method), self.corpus)
+        search = self.searches.by(asked[0].method)
         return [
             SearchReply(
                 version=self.version.name,
+                search={} if search.profile is None else search.profile.told(),
                 hits=[
                     HitReply(
                         block=hit.block.id,
@@ -381,9 +392,8 @@ def _open_search(
     chosen = fitting(blocks, retriever=retriever, index=indexes if retriever else None, blocks_first=True)
     of_blocks, made_by, index = (chosen.get(kind) for kind in ("blocks", "retriever", "index"))
     assert of_blocks is not None
-    searcher = searcher_type("dense" if index else "bm25").start(
-        SearchInputs(blocks=of_blocks, retriever=made_by, index=index)
-    )
+    opened = SearchProfile.of(of_blocks, "dense" if index else "bm25")
+    searcher = start_method(opened, SearchInputs(blocks=of_blocks, retriever=made_by, index=index))
     versions = Versions(
         blocks=blocks,
         embeddings=embeddings,

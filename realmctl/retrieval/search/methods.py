@@ -1,34 +1,46 @@
 """The methods of a search: a searcher by its name, or hybrid, which fuses dense retrieval and BM25.
 
+- By scores: the weighted mean of both scores (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023), of every
+  block that either ranking holds. In each ranking of a query the best score counts as 1 and the last as 0 (min-max).
+  A ranking weighs as the square root of its gap, the distance of its first score from its tenth: one that is sure of its first blocks counts
+  more (docs/results/hybrid.md).
 - By ranks: reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009). The score of a block is the sum of 1 / (k + rank) over the
-  rankings that hold it; the first rank is 1. Scores of the rankings themselves do not count, so they need no common scale.
-- By scores: the sum of both scores (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023), of every
-  block that either ranking holds. The dense score is the logit of p(z|x), so it depends on the retriever's scale.
+  rankings that hold it; the first rank is 1. Scores of the rankings themselves do not count.
 
 BM25's part may be multiplied by a weight. Legend: B questions, K blocks of a question.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index, RowIds, Scores, by_score
+from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.names import HYBRID, Fusion, search_methods
+from realmctl.retrieval.search.profile import DEPTH, SearchProfile
 from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
 
 RRF_K = 60
 """The constant of the paper."""
 FUSED = ("dense", "bm25")
+PLACE = 10
+"""The rank whose score shows how far the first one stands out."""
+GAP_SCALES = (1.6, 1.0)
+"""Factors of the gaps of dense retrieval, whose scores are 20 x cosine, and of BM25: where they are equal both count alike."""
+TEMPERATURE = 0.13
+"""By what fused scores from 0 to 1 are divided in p(z|x)."""
+SMALLEST = 1e-9
+"""Smallest difference between the ends of a ranking, where all its scores are equal."""
 
 
 def searchers_of(method: str) -> list[type[Searcher]]:
@@ -43,41 +55,43 @@ def uses_index(method: str) -> bool:
     return any(searcher.uses_index for searcher in searchers_of(method))
 
 
-def start_method(
-    method: str,
-    inputs: SearchInputs,
-    rrf_k: float = RRF_K,
-    depth: int = 0,
-    bm25_weight: float = 1.0,
-    fusion: Fusion = "ranks",
-) -> BlockSearch:
-    """Return what finds blocks by a method. The other arguments are those of `Hybrid`; `bm25_weight` is the weight of its BM25."""
-    searchers = [searcher.start(inputs) for searcher in searchers_of(method)]
-    return Hybrid(searchers, rrf_k, depth, (1.0, bm25_weight), fusion) if method == HYBRID else searchers[0]
+def start_method(profile: SearchProfile, inputs: SearchInputs) -> BlockSearch:
+    """Return what finds blocks as a profile says; what BM25 compares is that of the profile, not of the inputs."""
+    own = dataclasses.replace(
+        inputs, bm25_stemmer=profile.bm25_stemmer, bm25_tokens=profile.bm25_tokens or inputs.bm25_tokens
+    )
+    searchers = [searcher.start(own) for searcher in searchers_of(profile.method)]
+    return hybrid(searchers, profile) if profile.method == HYBRID else searchers[0]
+
+
+def hybrid(searchers: Sequence[BlockSearch], profile: SearchProfile) -> BlockSearch:
+    """Return dense retrieval and BM25, in this order, fused as a profile says."""
+    assert profile.depth and profile.fusion and profile.bm25_weight is not None
+    return Hybrid(searchers, profile.depth, (1.0, profile.bm25_weight), profile.fusion)
 
 
 class Hybrid(BlockSearch):
     """Searchers of the same blocks, whose rankings are fused. The first one must find as many blocks as it is asked for.
 
-    rrf_k: constant of the fusion by ranks. depth: blocks that each searcher retrieves at least, however few are asked for. weights: one for
-    each searcher; by default all are 1. fusion: what is summed, reciprocal ranks or scores.
+    depth: blocks that each searcher retrieves at least, however few are asked for. weights: one for each searcher; by default all are 1.
+    fusion: what is summed, reciprocal ranks or scores.
     """
 
     def __init__(
         self,
-        searchers: Sequence[Searcher],
-        rrf_k: float = RRF_K,
-        depth: int = 0,
+        searchers: Sequence[BlockSearch],
+        depth: int = DEPTH,
         weights: Sequence[float] = (),
-        fusion: Fusion = "ranks",
+        fusion: Fusion = "scores",
     ) -> None:
-        self.searchers, self.rrf_k, self.depth, self.fusion = searchers, rrf_k, depth, fusion
+        self.searchers, self.depth, self.fusion = searchers, depth, fusion
         self.weights = weights or [1.0] * len(searchers)
+        self.temperature = TEMPERATURE * (1 / (RRF_K + 1) if fusion == "ranks" else 1)
         self.corpus, self.wordpiece = searchers[0].corpus, searchers[0].wordpiece
 
     def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
         searchers = [searcher.over(blocks, index, opener) for searcher in self.searchers]
-        return type(self)(searchers, self.rrf_k, self.depth, self.weights, self.fusion)
+        return type(self)(searchers, self.depth, self.weights, self.fusion)
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
         width = min(k, len(self.corpus))
@@ -85,36 +99,58 @@ class Hybrid(BlockSearch):
         return np.stack([own[:width] for own in scores]), np.stack([own[:width] for own in rows])
 
     def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
-        of_searchers = [searcher.ranked(tokens, max(k, self.depth)) for searcher in self.searchers]
-        rankings = [[rows for _, rows in own] for own in zip(*of_searchers, strict=True)]
-        if self.fusion == "ranks":
-            return [reciprocal_rank_fusion(own, self.rrf_k, self.weights) for own in rankings]
-        found = [np.unique(np.concatenate(own)) for own in rankings]
-        row_BK = np.stack([np.resize(own, max(map(len, found))) for own in found])  # a shorter row repeats its own
-        with torch.inference_mode():
-            score_BK = sum(
-                weight * searcher.scores(tokens, row_BK).float().cpu().numpy()
-                for weight, searcher in zip(self.weights, self.searchers, strict=True)
-            )
-        assert isinstance(score_BK, np.ndarray)
-        best = [by_score(score[None, : len(own)], own[None]) for score, own in zip(score_BK, found, strict=True)]
-        return [(score_1K[0].astype(np.float32), row_1K[0]) for score_1K, row_1K in best]
+        width = min(max(k, self.depth), len(self.corpus))
+        found = zip(*(searcher.ranked(tokens, width) for searcher in self.searchers), strict=True)
+        return [fuse(own, width, self.weights, self.fusion) for own in found]
 
 
-def reciprocal_rank_fusion(
-    rankings: Sequence[RowIds], k: float = RRF_K, weights: Sequence[float] = ()
+def fuse(
+    rankings: Sequence[tuple[Scores, RowIds]], width: int, weights: Sequence[float], fusion: Fusion
+) -> tuple[Scores, RowIds]:
+    """Return scores float32 [n] and rows int64 [n] of one query by dense retrieval and BM25, in this order; see `summed`. width: blocks that either was asked for."""
+    if fusion == "ranks":
+        return summed(rankings, [reciprocal_ranks(scores) for scores, _ in rankings], weights)
+    each = zip(weights, GAP_SCALES, rankings, strict=True)
+    sure = [weight * math.sqrt(scale * gap(scores, width)) for weight, scale, (scores, _) in each]
+    return summed(rankings, [min_max(scores, width) for scores, _ in rankings], sure if any(sure) else weights)
+
+
+def reciprocal_ranks(scores: Scores) -> NDArray[np.float64]:
+    """1 / (k + rank) of each block of a ranking, float64 [m]."""
+    return 1 / (RRF_K + np.arange(1, len(scores) + 1))
+
+
+def gap(scores: Scores, width: int) -> float:
+    """How far the first score of a ranking stands out from the tenth, or from the last where only fewer than ten were asked for.
+
+    A ranking that is shorter is BM25's, whose other blocks have 0.
+    """
+    place = min(PLACE, width)
+    return 0.0 if not len(scores) else float(scores[0] - (scores[place - 1] if len(scores) >= place else 0))
+
+
+def min_max(scores: Scores, width: int) -> NDArray[np.float64]:
+    """Scores of a ranking from 1 for the first to 0 for the last, float64 [m].
+
+    A ranking with fewer blocks than `width` is BM25's, whose other blocks share no word with the query: then 0 stays 0.
+    """
+    if not len(scores):
+        return np.zeros(0)
+    last = 0.0 if len(scores) < width else float(scores[-1])
+    return (scores.astype(np.float64) - last) / max(float(scores[0]) - last, SMALLEST)
+
+
+def summed(
+    rankings: Sequence[tuple[Scores, RowIds]], parts: Sequence[NDArray[np.float64]], weights: Sequence[float]
 ) -> tuple[Scores, RowIds]:
     """Return scores float32 [n] and rows int64 [n] of one query, best first; equal scores are ordered by rising row.
 
-    rankings: rows int64 [m] of each ranking, best first and without repetition; n is the number of different rows.
-    weights: factor of each ranking; by default all are 1.
+    rankings: scores and rows [m] of each ranking, best first and without repetition; n is the number of different rows.
+    parts: what each block of a ranking adds to its score, times the share of the ranking's weight.
     """
-    rows, place = np.unique(np.concatenate(rankings), return_inverse=True)
+    rows, place = np.unique(np.concatenate([rows for _, rows in rankings]), return_inverse=True)
     scores: NDArray[np.float64] = np.zeros(len(rows))
-    factors = weights or [1.0] * len(rankings)
-    reciprocals = [
-        factor / (k + np.arange(1, len(ranking) + 1)) for factor, ranking in zip(factors, rankings, strict=True)
-    ]
-    np.add.at(scores, place, np.concatenate(reciprocals))
+    shares = np.array(weights) / sum(weights)
+    np.add.at(scores, place, np.concatenate([share * part for share, part in zip(shares, parts, strict=True)]))
     order = np.lexsort((rows, -scores))
     return scores[order].astype(np.float32), rows[order].astype(np.int64)

@@ -11,13 +11,11 @@ from realmctl.log import say
 from realmctl.models.precision import check_precision
 from realmctl.pipeline.choosing import fitting
 from realmctl.retrieval.blocks import ArtifactLike
-from realmctl.retrieval.names import Bm25Tokens, Fusion, check_options
+from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.retrieval.search.methods import start_method, uses_index
+from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
-
-DEPTH = 100
-"""Blocks of each ranking that take part in hybrid search, however few are shown."""
 
 
 def load_search(
@@ -27,10 +25,10 @@ def load_search(
     blocks: ArtifactLike | None = None,
     retriever: ArtifactLike | None = None,
     index: ArtifactLike | None = None,
-    bm25_weight: float = 1.0,
-    fusion: Fusion = "ranks",
+    bm25_weight: float | None = None,
+    fusion: Fusion | None = None,
     bm25_stemmer: str | None = None,
-    bm25_tokens: Bm25Tokens = "pieces",
+    bm25_tokens: Bm25Tokens | None = None,
     device: str = "auto",
     precision: str = "auto",
 ) -> TextSearch:
@@ -39,15 +37,18 @@ def load_search(
     Args:
         workspace: folder of the artifacts that are not named.
         method: dense (retriever and index), bm25 (blocks alone, extra `bm25`), hybrid (both, fused), or the searcher
-            of a plug-in. By default dense where there is an index, else bm25.
+            of a plug-in. By default hybrid where there is an index, dense without the extra `bm25`, and bm25 without an index.
         blocks, retriever, index: artifacts; by default the newest blocks of the workspace that have an index, with the newest
             retriever that has one of them. A model or a qa-model stands for its retriever and its index.
-        bm25_weight: factor of BM25's part in hybrid search.
-        fusion: what hybrid search sums up: ranks (reciprocal rank fusion), or scores.
-        bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words.
+        bm25_weight: factor of BM25's part in hybrid search; by default 1.
+        fusion: what hybrid search sums up: scores, each list's from 1 to 0, which is the default, or ranks (reciprocal rank fusion).
+        bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words. By default that of the blocks' language.
         bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where it is faster.
+
+    Returns:
+        The search. Its `profile` says how it searches.
 
     Raises:
         ConfigError: there is no such method, or it does not obey one of the options.
@@ -65,10 +66,8 @@ def load_search(
     if blocks is None:
         require_blocks(folder / "blocks")
     named = {"index": index, "retriever": retriever}
-    if method is None:
-        method = "dense" if any(named.values()) or version_numbers(folder / "index") else "bm25"
-    check_options(method, bm25_stemmer, bm25_tokens, bm25_weight, fusion)
-    if uses_index(method):
+    has_index = bool(any(named.values()) or version_numbers(folder / "index"))
+    if uses_index(method) if method else has_index:
         if retriever is None and index is not None and "retriever" in _opened(index).manifest.parts:
             named["retriever"] = index
         elif index is None and retriever is not None and "index" in _opened(retriever).manifest.parts:
@@ -88,18 +87,25 @@ def load_search(
     )
     of_blocks = chosen["blocks"]
     assert of_blocks is not None
+    profile = SearchProfile.of(
+        of_blocks,
+        method,
+        has_index=has_index,
+        bm25_stemmer=bm25_stemmer,
+        bm25_tokens=bm25_tokens,
+        bm25_weight=bm25_weight,
+        fusion=fusion,
+    )
     inputs = SearchInputs(
         blocks=of_blocks,
         retriever=chosen.get("retriever"),
         index=chosen.get("index"),
         device=device,
         precision=precision,
-        bm25_stemmer=bm25_stemmer,
-        bm25_tokens=bm25_tokens,
     )
-    say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
-    found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight, fusion=fusion)
-    return TextSearch(found, found.corpus)
+    say(f"search: {profile.method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
+    found = start_method(profile, inputs)
+    return TextSearch(found, found.corpus, profile)
 
 
 def require_blocks(series: Path) -> None:

@@ -32,7 +32,7 @@ from realmctl.tokens.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Hit:
-    """A retrieved block: its row, the block, its score, and p(z|x), the softmax of the scores of a question's hits."""
+    """A retrieved block: its row, the block, its score, and p(z|x), the softmax of the scores of a question's hits over `BlockSearch.temperature`."""
 
     row: int
     block: Block
@@ -67,6 +67,8 @@ class BlockSearch(ABC):
 
     least_score: ClassVar[float] = -math.inf
     """A block with this score or a lower one is no hit of a search. `nearest` may return such blocks."""
+    temperature: float = 1.0
+    """By what scores are divided in p(z|x). 1: they are logits."""
     corpus: Corpus
     wordpiece: Tokenizer
 
@@ -107,7 +109,7 @@ class BlockSearch(ABC):
         blocks = self.corpus.blocks({row for _, own in scored for row in own.tolist()})
         found = []
         for score, own in scored:
-            weights = np.exp((score - score.max(initial=-np.inf)).astype(np.float64))
+            weights = np.exp((score - score.max(initial=-np.inf)).astype(np.float64) / self.temperature)
             each = zip(own.tolist(), score.tolist(), (weights / weights.sum()).tolist(), strict=True)
             found.append([Hit(row, blocks[row], score, share) for row, score, share in each])
         return found

@@ -16,6 +16,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
+from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.searcher import BlockSearch, Hit
 
 QUESTIONS_AT_ONCE = 16
@@ -24,11 +25,11 @@ QUESTIONS_AT_ONCE = 16
 class TextSearch:
     """Blocks and what finds them: dense retrieval, BM25, both fused (hybrid), or the searcher of a plug-in.
 
-    `blocks` are the texts.
+    `blocks` are the texts. `profile` says how they are searched; it is None for the search of a model.
     """
 
-    def __init__(self, searcher: BlockSearch | None, blocks: Corpus) -> None:
-        self.blocks, self._searcher = blocks, searcher
+    def __init__(self, searcher: BlockSearch | None, blocks: Corpus, profile: SearchProfile | None = None) -> None:
+        self.blocks, self._searcher, self.profile = blocks, searcher, profile
 
     @property
     def searcher(self) -> BlockSearch:

@@ -10,7 +10,7 @@ Legend: N sentences, M passages, D projection.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -28,8 +28,9 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
-from realmctl.retrieval.names import Bm25Tokens
+from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.retrieval.search.bm25 import Postings
+from realmctl.retrieval.search.methods import fuse
 from realmctl.retrieval.search.stems import Stems
 from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
@@ -250,19 +251,28 @@ def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:
     return found
 
 
-def fused_scores(
-    score_NM: NDArray[np.float32], bm25_NM: NDArray[np.float32], weight: float, k: float, depth: int
-) -> NDArray[np.float64]:
-    """Scores of hybrid search, float64 [N, M]: 1 / (k + rank) by `score_NM`, and `weight` times the same by BM25.
+def fused_ranks(
+    score_NM: NDArray[np.float32], bm25_NM: NDArray[np.float32], weights: Iterable[float], fusion: Fusion, depth: int
+) -> dict[float, Ranks]:
+    """Ranks by hybrid search for each weight of BM25. A passage that neither ranking holds in its first `depth` stands last."""
 
-    In either ranking only the first `depth` passages count, and by BM25 those that share a wordpiece; equal scores are ordered by row.
-    """
+    def ranking(own_M: NDArray[np.float32], least: float) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        rows = np.argsort(-own_M, kind="stable")[:depth]
+        rows = rows[own_M[rows] > least]
+        return own_M[rows], rows
 
-    def reciprocals(each_NM: NDArray[np.float32], least: float) -> NDArray[np.float64]:
-        rank_NM = np.argsort(np.argsort(-each_NM, axis=1, kind="stable"), axis=1, kind="stable") + 1
-        return np.where((rank_NM <= depth) & (each_NM > least), 1 / (k + rank_NM), 0)
-
-    return reciprocals(score_NM, -np.inf) + weight * reciprocals(bm25_NM, 0.0)
+    width = min(depth, score_NM.shape[1])
+    both = [
+        (ranking(dense_M, -np.inf), ranking(bm25_M, 0.0)) for dense_M, bm25_M in zip(score_NM, bm25_NM, strict=True)
+    ]
+    found = {}
+    for weight in weights:
+        total_NM = np.zeros(score_NM.shape, np.float32)
+        for total_M, rankings in zip(total_NM, both, strict=True):
+            scores, rows = fuse(rankings, width, (1.0, weight), fusion)
+            total_M[rows] = scores
+        found[weight] = ranks_of(total_NM)
+    return found
 
 
 def recall(rank_N: Ranks) -> dict[str, float]:

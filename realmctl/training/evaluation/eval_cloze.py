@@ -9,14 +9,13 @@ from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.reused import same_retriever
 from realmctl.retrieval.names import HYBRID
-from realmctl.retrieval.search.methods import RRF_K
-from realmctl.retrieval.search.opening import DEPTH
+from realmctl.retrieval.search.profile import DEPTH
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation.cloze_recall import (
     FEWEST_TITLES,
     ClozePassages,
     Ranks,
-    fused_scores,
+    fused_ranks,
     gain,
     ranks_of,
     recall,
@@ -72,14 +71,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     if settings.method != HYBRID:
         return {**found, **recall(rank_N)}
     bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)
-    ranks = {
-        weight: ranks_of(
-            score_NM + weight * bm25_NM
-            if settings.fusion == "scores"
-            else fused_scores(score_NM, bm25_NM, weight, RRF_K, DEPTH)
-        )
-        for weight in WEIGHTS
-    }
+    ranks = fused_ranks(score_NM, bm25_NM, WEIGHTS, settings.fusion, DEPTH)
     rates = {weight: recall(each)["cloze_rr"] for weight, each in ranks.items()}
     best = max(WEIGHTS, key=rates.__getitem__)
     return {

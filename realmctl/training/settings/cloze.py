@@ -104,7 +104,7 @@ class EvalClozeSettings(Settings):
         "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",
         default="dense",
     )
-    fusion: Fusion = setting(help_texts.FUSION, default="ranks", advanced=True)
+    fusion: Fusion = setting(help_texts.FUSION, default="scores", advanced=True)
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import realmctl as realmctl_package
 from realmctl.corpus.corpus import Corpus
 from stages.chunk import Chunk
 from tests.fixtures.chain import Chain
@@ -14,12 +15,13 @@ WORDS = "Where was Ada Lorn born?"
 
 
 @pytest.mark.parametrize(
-    ("words", "method"), [((), "dense"), (("--method", "hybrid"), "hybrid"), (("--method", "bm25"), "bm25")]
+    ("words", "method"), [((), "hybrid"), (("--method", "dense"), "dense"), (("--method", "bm25"), "bm25")]
 )
 def test_hits_with_title_score_and_text(realmctl, chain: Chain, words, method):
     code, out, err = realmctl("search", WORDS, "Ben", "--workspace", chain.folder, "-k", 3, "--json", *words)
     assert code == 0 and f"search: {method} over" in err, err
     found = json.loads(out)["results"]
+    assert json.loads(out)["search"] == realmctl_package.load_search(chain.folder, method=method).profile.told()
     texts = {block.id: block for block in Corpus(chain.blocks)}
     assert [each["query"] for each in found] == [WORDS, "Ben"] and len(found[0]["hits"]) == 3
     for hit in found[0]["hits"]:

@@ -25,12 +25,13 @@ def blocks(tmp_path_factory):
 def test_the_stemmer_is_an_option_of_rank_and_of_eval_em(blocks, tmp_path, monkeypatch):
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a hiker"}\n')
     first = []
-    for language in (None, "english"):
-        ranking = Rank(
-            blocks=blocks, queries=tmp_path / "queries.jsonl", method="bm25", bm25_stemmer=language, top=1
-        ).make(tmp_path / "ranking")
+    for compared in ({"bm25_tokens": "pieces"}, {"bm25_stemmer": "english"}, {}):
+        ranking = Rank(blocks=blocks, queries=tmp_path / "queries.jsonl", method="bm25", top=1, **compared).make(
+            tmp_path / "ranking"
+        )
         first.append(ranking.file("run.trec").read_text())
     assert " 0-0 " in first[1] and first[0] != first[1]  # "a hiker" finds the hikers
+    assert first[2] == first[1], "the stemmer of the blocks' language is the default"
     rank = {"blocks": blocks, "queries": tmp_path / "queries.jsonl", "method": "bm25"}
     with pytest.raises(ConfigError, match="klingon"):
         Rank(**rank, bm25_stemmer="klingon").make(tmp_path / "ranking")

@@ -78,8 +78,10 @@ def test_bm25_follows_an_edit(workspace, bm25, model):
 def test_a_search_needs_no_model_that_reads_and_follows_an_edit(workspace, dense):
     retriever = {"retriever": workspace / "retriever"} if dense else {}
     models, versions = opened(workspace, qa_model=None, model=None, **retriever)
-    expected = realmctl.load_search(workspace, method="dense" if dense else "bm25").search(QUESTION, 4)
+    search = realmctl.load_search(workspace, method=None if dense else "bm25")
+    expected = search.search(QUESTION, 4)
     [reply] = models.search([Search(query=QUESTION, top=4)])
+    assert reply.search == search.profile.told() and reply.search["method"] == ("hybrid" if dense else "bm25")
     assert [(hit.block, hit.score) for hit in reply.hits] == [(hit.block.id, hit.score) for hit in expected]
     with pytest.raises(ConfigError, match="Search instead"):
         models.ask([Ask(question=QUESTION)])
@@ -105,9 +107,9 @@ def test_the_newest_index_decides_with_which_retriever_it_is_searched(workspace)
 
 def test_searches_that_wait_together_are_embedded_at_once(workspace, monkeypatch):
     models, _ = opened(workspace, **search_alone(workspace))
-    searches = [Search(query=query, top=3) for query in (QUESTION, "Nowhere", "A third one")]
+    searches = [Search(query=query, top=3, method="dense") for query in (QUESTION, "Nowhere", "A third one")]
     alone = [models.search([one])[0] for one in searches]
-    searcher, batches = models.searches.by(None), []
+    searcher, batches = models.searches.by("dense").searcher, []
     nearest = searcher.nearest
     monkeypatch.setattr(searcher, "nearest", lambda tokens, k: batches.append(len(tokens)) or nearest(tokens, k))
     for one, other in zip(alone, models.search(searches), strict=True):
@@ -118,20 +120,20 @@ def test_searches_that_wait_together_are_embedded_at_once(workspace, monkeypatch
 
 def test_models_that_read_search_too(workspace):
     models, _ = opened(workspace)
-    [reply] = models.search([Search(query=QUESTION, top=2)])
+    [reply] = models.search([Search(query=QUESTION, top=2, method="dense")])
     assert [hit.block for hit in reply.hits] == [hit.block.id for hit in models.filler.search(QUESTION, 2)]
 
 
 @pytest.mark.parametrize("model", [False, True])
 def test_every_method_of_search_is_there_and_hybrid_is_that_of_the_command(workspace, model):
     models, versions = opened(workspace, **({} if model else search_alone(workspace)))
-    assert models.searches.names == ["dense", "bm25", "hybrid"]
+    assert models.searches.names == ["hybrid", "dense", "bm25"]
     for method in models.searches.names:
         made_by = {"retriever": workspace / "model"} if model and method != "bm25" else {}
         expected = realmctl.load_search(workspace, method=method, **made_by).search(QUESTION, 4)
         [reply] = models.search([Search(query=QUESTION, top=4, method=method)])
         assert [(hit.block, hit.score) for hit in reply.hits] == [(hit.block.id, hit.score) for hit in expected]
-    with pytest.raises(ConfigError, match="hybrid, not by wrong"):
+    with pytest.raises(ConfigError, match="bm25, not by wrong"):
         models.search([Search(query=QUESTION, method="wrong")])
     version = edited(models, versions)
     [after] = models.over(version).search([Search(query=EDIT["text"], top=1, method="bm25")])

@@ -56,7 +56,7 @@ def test_search_read_and_ask_are_those_of_the_library(open_service, workspace):
     service = open_service()
     server = mcp_server(service)
     hits = call(server, "search", query=QUESTION, top=3).structured_content["hits"]
-    wanted = realmctl.load_model(workspace / "model", blocks=workspace / "blocks").search(QUESTION, 3)
+    wanted = realmctl.load_search(workspace, retriever=workspace / "model").search(QUESTION, 3)
     assert [(hit["block"], hit["text"]) for hit in hits] == [(hit.block.id, hit.block.text) for hit in wanted]
     block = call(server, "read_block", block=hits[0]["block"]).structured_content
     assert block["text"] == hits[0]["text"] and hits[0]["block"] in block["document_blocks"]

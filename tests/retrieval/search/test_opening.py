@@ -12,6 +12,8 @@ import realmctl
 from realmctl import load_search
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.retrieval.search import profile
+from realmctl.retrieval.search.profile import default_method, stemmer_for
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, documents, make_index
 from tests.fixtures.retriever import make_retriever
@@ -79,7 +81,7 @@ def test_the_newest_blocks_decide_with_which_retriever_they_are_searched(chain: 
     [
         ("dense", {"bm25_stemmer": "english"}),
         ("dense", {"bm25_tokens": "words"}),
-        (None, {"bm25_weight": 0.5}),
+        ("dense", {"bm25_weight": 0.5}),
         ("bm25", {"bm25_weight": 0.5}),
         ("bm25", {"fusion": "scores"}),
         ("hybrid", {"fusion": "best"}),
@@ -91,3 +93,35 @@ def test_an_option_that_the_method_does_not_obey_is_refused(chain: Chain, method
     flag = "--" + next(iter(given)).replace("_", "-")
     with pytest.raises(ConfigError, match=flag):
         realmctl.load_search(chain.folder, method=method, **given)
+
+
+def test_the_profile_is_hybrid_where_there_is_an_index_and_options_override_it(chain: Chain, tmp_path):
+    whole = realmctl.load_search(chain.folder).profile.told()
+    assert whole == {
+        "method": "hybrid",
+        "fusion": "scores",
+        "bm25_weight": 1.0,
+        "bm25_stemmer": "en",
+        "bm25_tokens": "words",
+        "depth": 100,
+    }
+    own = realmctl.load_search(chain.folder, fusion="ranks", bm25_weight=0.5, bm25_tokens="pieces").profile.told()
+    changed = {"fusion": "ranks", "bm25_weight": 0.5, "bm25_tokens": "pieces"}
+    assert own == {**{name: value for name, value in whole.items() if name != "bm25_stemmer"}, **changed}
+    assert realmctl.load_search(chain.folder, method="dense").profile.told() == {"method": "dense"}
+    shutil.copytree(chain.folder / "blocks", tmp_path / "blocks")
+    assert realmctl.load_search(tmp_path).profile.method == "bm25"
+
+
+def test_english_endings_are_left_alone_in_a_text_of_other_letters(tmp_path):
+    """Blocks are English where nobody said their language."""
+    korean = make_blocks(tmp_path / "ko", {"서울": [["서울은 대한민국의 수도이다.", "한강이 흐른다."]]})
+    english = make_blocks(tmp_path / "en", {"Paris": [["Paris is the capital of France.", "A café stands there."]]})
+    assert [stemmer_for(each) for each in (korean, english)] == [None, "en"]
+
+
+def test_without_the_extra_the_encoder_alone_searches(chain: Chain, monkeypatch):
+    monkeypatch.setattr(profile, "MOST_FOR_HYBRID", 39)
+    assert default_method(39) == "hybrid" and default_method(40) == "dense", "BM25 is computed at each start"
+    monkeypatch.setattr(profile.importlib.util, "find_spec", lambda name: None)
+    assert default_method(39) == "dense" and stemmer_for(chain.blocks) is None

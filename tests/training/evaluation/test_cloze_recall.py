@@ -14,7 +14,6 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.search.methods import reciprocal_rank_fusion
 from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation import cloze_recall
@@ -343,17 +342,29 @@ def test_of_one_sentence_or_title_there_is_no_interval(chain: Chain):
         EvalCloze(blocks=chain.blocks, retriever=chain.retriever, titles=1)
 
 
-def test_fused_scores_are_those_of_hybrid_search():
-    """Against the fusion that search uses, of rankings cut at the same depth; BM25 holds what shares a wordpiece alone."""
+@pytest.mark.parametrize("fusion", ["ranks", "scores"])
+def test_fused_ranks_are_those_of_hybrid_search(fusion):
+    """By the sums of every passage's own parts, of rankings cut at the same depth; BM25 holds what shares a wordpiece alone."""
     rng = np.random.default_rng(0)
     dense, bm25 = rng.random((4, 30)).astype(np.float32), (rng.random((4, 30)) - 0.5).clip(0).astype(np.float32)
-    fused = cloze_recall.fused_scores(dense, bm25, 0.5, 60, 10)
+    expected = []
     for row in range(4):
-        first = np.argsort(-dense[row], kind="stable")[:10]
-        second = [block for block in np.argsort(-bm25[row], kind="stable")[:10] if bm25[row, block] > 0]
-        scores, rows = reciprocal_rank_fusion([first, np.array(second)], 60, (1.0, 0.5))
-        np.testing.assert_allclose(fused[row, rows], scores, rtol=1e-6)
-        assert np.count_nonzero(fused[row]) == len(rows)
+        total = np.zeros(30)
+        for own, scale, weight in ((dense[row], 1.6, 1.0), (bm25[row], 1.0, 0.5)):
+            order = np.argsort(-own)[:10]
+            first, last = own[order[0]], own[order[-1]]
+            sure = weight * np.sqrt(scale * (first - last))  # the tenth is the last
+            for rank, block in enumerate(order, 1):
+                if own[block] > 0:
+                    total[block] += (
+                        weight / (60 + rank) if fusion == "ranks" else sure * (own[block] - last) / (first - last)
+                    )
+        expected.append((total >= total[row]).sum())
+    found = cloze_recall.fused_ranks(dense, bm25, (0.0, 0.5), fusion, 10)
+    assert found[0.5].tolist() == expected
+    assert all(
+        rank == alone or rank == 30 for rank, alone in zip(found[0.0], cloze_recall.ranks_of(dense), strict=True)
+    )
 
 
 def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
@@ -389,11 +400,12 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
     assert both["dense"] == recall(ranks) and both["bm25"] == recall(np.array(expected))
     assert both["cloze_rr"] == max(both["weights"].values()) == both["weights"][str(both["bm25_weight"])]
     assert both["blocks"] == 40
-    settings = {"method": "hybrid", "retriever": chain.retriever, "fusion": "scores", "bm25_stemmer": "english"}
-    summed = EvalCloze(**inputs, **settings).make(tmp_path / "scores").metrics
+    settings = {"method": "hybrid", "retriever": chain.retriever, "fusion": "ranks", "bm25_stemmer": "english"}
+    by_ranks = EvalCloze(**inputs, **settings).make(tmp_path / "ranks").metrics
     dense_NM = passages.scores(Retriever.load(chain.retriever.path), collator, "fp32")
     bm25_NM = passages.bm25_scores(Tokenizer.load(chain.blocks.path), "english")
-    assert summed["weights"]["0.5"] == recall(cloze_recall.ranks_of(dense_NM + 0.5 * bm25_NM))["cloze_rr"]
+    [ranks] = cloze_recall.fused_ranks(dense_NM, bm25_NM, (0.5,), "ranks", 100).values()
+    assert by_ranks["weights"]["0.5"] == recall(ranks)["cloze_rr"]
 
 
 def test_eval_cloze_asks_titles_too(chain: Chain, tmp_path, monkeypatch):
