@@ -81,7 +81,7 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
         with suppress(UnicodeDecodeError):  # pandoc says it
             data = PREPARED[name](data.decode("utf-8-sig")).encode()
     html = html_by_pandoc(file, name, READ[name], data)
-    found = document_of(file, "rst" if name == "rst" else "content", html)
+    found = document_of(file, "rst" if name == "rst" else "man" if name in MAN_PAGES else "content", html)
     yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
 
 

@@ -173,7 +173,7 @@ def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
         content, is_marked = marked, True
     return {
         "titles": [_one_line(each.text()) for each in page.css("head > title")[:1]],
-        "lines": _lines(content, is_marked) if content is not None else [],
+        "lines": _lines(content, is_marked, asked["kind"]) if content is not None else [],
     }
 
 
@@ -192,20 +192,106 @@ def _content(page: Any) -> Any:
     return articles[0] if len(articles) == 1 and articles[0].text().strip() else None
 
 
+CHILDREN = {"blockquote": (), "details": ("summary",), "div": ("p",), "dl": ("dt", "dd"), "table": ("caption", "tr")}
+"""Elements of which some lines lead others, and the elements in them that say which: terms lead definitions, a caption and names of columns lead rows, and
+a summary what it folds up. pandoc makes a `div` of an object of Sphinx, and a `blockquote` of a definition in a man page whose term is a paragraph before."""
+LEADING = frozenset({"caption", "dt", "summary"})
+LONGEST_TERM = 200
+"""Longest paragraph that is a term, in characters."""
+
+
 @dataclass
 class _Part:
-    """A list of definitions or a table while it is read: the numbers of its lines that lead others, terms or names of columns, and where the rest begins."""
+    """One of these elements while it is read: the numbers of its lines that lead others, and that of the line with which the last child began.
 
+    is_told: whether a definition has followed the terms, or a row the names.
+    """
+
+    tag: str
     leading: list[int] = field(default_factory=list)
     begin: int = 0
     is_told: bool = False
-    """Whether a definition has followed the terms, or a row the names."""
 
 
-def _lines(content: object, is_marked: bool) -> list[LedLine]:
+class _Leads:
+    """Finds which lines of a page lead others, while they are read.
+
+    Args:
+        lines: the lines so far, with levels as headings.
+        kind: as of `page_of`.
+
+    Attributes:
+        led: {number of a line: that of the first line behind what it leads}.
+    """
+
+    def __init__(self, lines: list[tuple[str, float]], kind: str) -> None:
+        self._lines, self._kind = lines, kind
+        self.led = dict[int, int]()
+        self._open, self._paragraph = [_Part("")], 0
+
+    def begin(self, node: Any, tag: str) -> None:
+        """Note that an element begins."""
+        part, count = self._open[-1], len(self._lines)
+        if tag == "p":
+            self._paragraph = count
+        if self._is_part(node, tag):
+            self._open.append(_Part(tag, [*range(self._paragraph, count)] if tag == "blockquote" else []))
+        elif tag in CHILDREN.get(part.tag, ()):
+            part.begin = count
+            if tag == "dt" and part.is_told:
+                part.leading, part.is_told = [], False
+
+    def end(self, node: Any, tag: str) -> None:
+        """Note that it ends."""
+        part, count = self._open[-1], len(self._lines)
+        if self._is_part(node, tag):
+            self._open.pop()
+            if tag != "dl":
+                self._lead(part)
+        elif tag in CHILDREN.get(part.tag, ()):
+            is_name = (tag == "tr" and _names_columns(node)) or (tag == "p" and _is_code(node))
+            if tag in LEADING or (is_name and not part.is_told):
+                part.leading += range(part.begin, count)
+            else:
+                part.is_told = True
+                if tag == "dd":
+                    self._lead(part)
+        elif (
+            tag == "p"
+            and self._kind == "markdown"
+            and 0 < self._paragraph < count
+            and self._lines[self._paragraph][0].startswith(": ")
+        ):
+            self.led[self._paragraph - 1] = count  # a definition, as many dialects of Markdown write it
+
+    def _lead(self, part: _Part) -> None:
+        self.led.update(dict.fromkeys(part.leading, len(self._lines)))
+
+    def _is_part(self, node: Any, tag: str) -> bool:
+        if tag == "div":
+            return self._kind == "rst" and node.attributes.get("class") == "object"
+        if tag != "blockquote":
+            return tag in CHILDREN
+        before = node.prev
+        while before is not None and before.tag == "-text" and not before.text().strip():
+            before = before.prev
+        return self._kind == "man" and before is not None and before.tag == "p" and len(before.text()) <= LONGEST_TERM
+
+
+def _names_columns(row: Any) -> bool:
+    cells = [cell for cell in row.iter() if cell.tag in CELLS]
+    return len(cells) > 1 and all(cell.tag == "th" for cell in cells)
+
+
+def _is_code(paragraph: Any) -> bool:
+    shown = [child for child in paragraph.iter(include_text=True) if child.tag != "-text" or child.text().strip()]
+    return bool(shown) and all(child.tag == "code" for child in shown)
+
+
+def _lines(content: object, is_marked: bool, kind: str) -> list[LedLine]:
     """Return the lines of an element as `page_of` does. Nodes are kept on a stack, since a page may be nested deeply."""
     lines, line = list[tuple[str, float]](), list[str]()  # each line with its level as a heading, from 1, or 0
-    parts, led = list[_Part](), dict[int, int]()  # those that are open, and where ends what a line leads
+    leads = _Leads(lines, kind)
     numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
     cells: list[int] = []  # of the rows that are open: how many cells they have
     in_code = in_heading = in_cell = in_named = 0
@@ -240,10 +326,7 @@ def _lines(content: object, is_marked: bool) -> list[LedLine]:
                 numbers.pop()
             elif tag == "tr":
                 cells.pop()
-            if tag in ("dl", "table"):
-                parts.pop()
-            elif parts and tag in ("dt", "dd", "tr"):
-                _end_part(parts[-1], node, len(lines), led)
+            leads.end(node, tag)
             in_named -= _is_named_navigation(node)
             continue
         if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
@@ -256,12 +339,7 @@ def _lines(content: object, is_marked: bool) -> list[LedLine]:
             end_line()
         in_code += tag == "pre"
         in_heading = int(tag[1]) if tag in HEADINGS else in_heading
-        if tag in ("dl", "table"):
-            parts.append(_Part())
-        elif parts and tag in ("dt", "tr"):
-            parts[-1].begin = len(lines)
-            if tag == "dt" and parts[-1].is_told:
-                parts[-1] = _Part(begin=len(lines))
+        leads.begin(node, tag)
         if tag in ("ul", "ol"):
             numbers.append(_number(node, "start", 1) if tag == "ol" else None)
         elif tag == "li":
@@ -284,21 +362,7 @@ def _lines(content: object, is_marked: bool) -> list[LedLine]:
         stack.append((node, True))
         stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
     end_line()
-    return led_lines(lines, led)
-
-
-def _end_part(part: _Part, node: Any, count: int, led: dict[int, int]) -> None:
-    """Note what a term, a definition or a row that ends before line `count` leads, or what leads it."""
-    if node.tag == "dt" or (node.tag == "tr" and not part.is_told and not part.leading and _names_columns(node)):
-        part.leading += range(part.begin, count)
-        return
-    part.is_told = True
-    led.update(dict.fromkeys(part.leading, count))
-
-
-def _names_columns(row: Any) -> bool:
-    cells = [cell for cell in row.iter() if cell.tag in CELLS]
-    return len(cells) > 1 and all(cell.tag == "th" for cell in cells)
+    return led_lines(lines, leads.led)
 
 
 def _is_part_of_line(cell: Any) -> bool:

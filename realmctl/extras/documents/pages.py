@@ -49,12 +49,13 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
 
 
 def document_of(
-    file: CorpusFile, kind: Literal["html", "content", "markdown", "rst"], text: str, title: str = ""
+    file: CorpusFile, kind: Literal["html", "content", "markdown", "rst", "man"], text: str, title: str = ""
 ) -> Found:
     """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty, `SkippedPage` if it is
     nested too deeply or takes too much time or memory.
 
-    kind: What the text is: HTML, or Markdown; of HTML all is content that was made of another format (`content`), or by pandoc of reStructuredText.
+    kind: What the text is: HTML, or Markdown; of HTML all is content that was made of another format (`content`), or by pandoc of
+    reStructuredText or a man page.
     """
     page, why = PARSER.parse({"kind": kind}, text.encode(errors="replace"))
     if page is None or "aside" in page:

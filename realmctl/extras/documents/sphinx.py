@@ -90,6 +90,8 @@ SERIES = {"pep": "PEP", "rfc": "RFC"}
 NAMED_LINK = re.compile(r"(.+?)\s*<[^<>]+>", re.DOTALL)
 LAST_NAME = re.compile(r"~(?:.*[.:])?([^.:]+(?:\(\))?)", re.DOTALL)
 MARKED_NAME = re.compile(r"(?<!\S)[!~][A-Za-z_][\w.]*")
+NO_TITLE = (".. raw:: html", "", "   <!-- -->", "")
+"""Before a source, so that its first headings and the fields or definitions below them stay text. pandoc would make metadata of them, which it does not show."""
 BUILDERS_WORDS = 6
 """An expression of `only` has at most so many words, such as `not latex`."""
 
@@ -130,7 +132,7 @@ def as_text(source: str) -> str:
             if found[2]:
                 line = f"{found[1]}.. {found[3]}:: {found[4] or ''}"
         made.append(line)
-    return "\n".join(made) + "\n"
+    return "\n".join([*NO_TITLE, *made, ""])
 
 
 def _is_object(directive: re.Match[str]) -> bool:

@@ -85,3 +85,39 @@ def test_a_search_finds_the_words_of_headings_and_shows_them(realmctl, tmp_path)
     assert {(hit["title"], hit["section"]) for hit in hits} == {("Food", "Otter / In winter"), ("Drink", "Otter")}
     code, out, err = realmctl("search", "winter", "-k", "1", "-w", workspace, "--method", "bm25")
     assert code == 0 and out.startswith("1. Food / Otter / In winter   score"), out
+
+
+DEFINITIONS = {
+    "a.html": "<title>T</title><body><details><summary>ter</summary><p>def</p></details><dl><dt>dos</dt><dd>zwei</dd></dl>",
+    "a.rst": "T\n=\n\nter\n   def\n\n.. py:function:: dos(a)\n\n   zwei\n\nafter\n",
+    "options.rst": "T\n=\n\nP\n\n-t, --ter  def\n--dos      zwei\n\nafter\n",
+    "fields.rst": "T\n=\n\nP\n\n:ter: def\n:dos: zwei\n\nafter\n",
+    "a.adoc": "= T\n\nter:: def\ndos::\nzwei\n\nafter\n",
+    "a.org": "* T\n- ter :: def\n- dos ::\n  zwei\n",
+    "a.md": "# T\n\nter\n\n: def\n\ndos\n\n:   zwei\n\nafter\n",
+    "a.1": ".TH A 1\n.SH T\n.TP\n.B ter\ndef\n.PP\n\\fBdos\\fR\n.RS 4\nzwei\n.RE\n.PP\nafter\n",
+    "b.1": ".Dd May 1, 2020\n.Dt A 1\n.Os\n.Sh T\n.Bl -tag\n.It Ar ter\ndef\n.It Ar dos\nzwei\n.El\n.Pp\nafter\n",
+    "a.dbk": "<article><title>T</title><variablelist><varlistentry><term>ter</term><listitem><para>def</para></listitem></varlistentry>"
+    "</variablelist><glosslist><glossentry><glossterm>dos</glossterm><glossdef><para>zwei</para></glossdef></glossentry></glosslist></article>",
+    "a.tex": "\\documentclass{article}\\begin{document}\\begin{description}\\item[ter] def\\item[dos] zwei\\end{description}\\end{document}",
+    "a.pod": "=head1 T\n\n=over\n\n=item ter\n\ndef\n\n=item dos\n\nzwei\n\n=back\n\nafter\n",
+    "a.textile": "h1. T\n\n- ter := def\n- dos := zwei\n",
+    "a.wiki": "; ter : def\n; dos\n: zwei\n",
+    "a.typ": "/ ter: def\n/ dos: zwei\n",
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_term_leads_its_definition_in_every_format(tmp_path, name):
+    found = led(tmp_path, name, DEFINITIONS[name])
+    for term, definition in (("ter", "def"), ("dos", "zwei")):
+        (said,) = (text for line, text in found.items() if term in line)
+        assert said.removeprefix(": ") == definition
+
+
+def test_what_stands_below_the_title_of_a_source_in_rest_is_no_metadata(tmp_path):
+    """pandoc makes metadata of a list of definitions there, which it does not show."""
+    text = "T\n=\n\nOnly section\n------------\n\n:Author: me\n:Use: more\n\nter\n   def\n"
+    assert led(tmp_path, "a.rst", text) == {
+        "Only section": "Author | me | Use | more | ter | def", "Author": "me", "Use": "more", "ter": "def"
+    }  # fmt: skip
