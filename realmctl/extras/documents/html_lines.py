@@ -94,6 +94,8 @@ NAVIGATION = frozenset(
     ]
 )
 """Words of classes and ids of navigation, in pages that mark it by neither `nav` nor a role: those of Javadoc, Doxygen, DocBook, Texinfo and Bootstrap."""
+ALWAYS_NAVIGATION = frozenset({"navfooter", "navheader"})
+"""Those of DocBook, whose titles of chapters outweigh the links."""
 WORD_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 JUDGED_DEPTH = 4
 """How many elements named like navigation are judged where each stands in the one before. So no text is counted more often."""
@@ -332,7 +334,7 @@ def _lines(content: object, is_marked: bool, kind: str) -> list[LedLine]:
         if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
             continue
         is_named = _is_named_navigation(node)
-        if is_named and in_named < JUDGED_DEPTH and _is_mostly_links(node):
+        if is_named and in_named < JUDGED_DEPTH and _is_navigation(node):
             continue
         in_named += is_named
         if tag in BLOCKS and (tag in ("li", "ol", "ul") or not ITEM_MARK.fullmatch("".join(line))):
@@ -405,15 +407,19 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
     )
 
 
-def _is_named_navigation(node: Any) -> bool:
+def _is_named_navigation(node: Any, named: frozenset[str] = NAVIGATION) -> bool:
     names = " ".join(filter(None, map(node.attributes.get, ("class", "id"))))
-    return bool(names) and not NAVIGATION.isdisjoint(word.lower() for word in WORD_OF_NAME.findall(names))
+    if names == "header":  # Texinfo's; others have rows of this name
+        return bool(node.tag == "div")
+    return bool(names) and not named.isdisjoint(word.lower() for word in WORD_OF_NAME.findall(names))
 
 
-def _is_mostly_links(node: Any) -> bool:
-    """Whether an element without a heading holds links, and they hold more than half of its characters."""
+def _is_navigation(node: Any) -> bool:
+    """Whether an element without a heading is navigation by its name alone, or holds links, and they hold more than half of its characters."""
     if node.tag == "a" or node.css_first(", ".join(HEADINGS)) is not None:
         return False
+    if _is_named_navigation(node, ALWAYS_NAVIGATION):
+        return True
     in_links = sum(len("".join(link.text().split())) for link in node.css("a[href]"))
     return 2 * in_links > len("".join(node.text().split()))
 

@@ -19,7 +19,8 @@ from realmctl.corpus.document import Dropped, Found, SkippedPage
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import require_package
 from realmctl.extras.documents import apart
-from realmctl.extras.documents.leads import LedLine, document_of_lines
+from realmctl.extras.documents.leads import document_of_lines
+from realmctl.extras.documents.repeated import NOTHING, Repeated, repeated_beside
 from realmctl.inputs import streams
 from realmctl.pipeline.plain_yaml import PlainLoader
 
@@ -35,7 +36,9 @@ PARSER = apart.ManyParses("realmctl.extras.documents.html_lines")
 def read_html(file: CorpusFile) -> Iterator[Found]:
     """Yield a page of HTML as one document, titled by `<title>`, or by its first heading, or by its file."""
     require_package("selectolax", "documents", f"{file.path} is HTML, and reading it")
-    yield document_of(file, "html", streams.whole_text(file.path, MAX_TEXT_FILE))
+    yield document_of(
+        file, "html", streams.whole_text(file.path, MAX_TEXT_FILE), repeated=repeated_beside(file, PARSER)
+    )
 
 
 def read_markdown(file: CorpusFile) -> Iterator[Found]:
@@ -49,18 +52,22 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
 
 
 def document_of(
-    file: CorpusFile, kind: Literal["html", "content", "markdown", "rst", "man"], text: str, title: str = ""
+    file: CorpusFile,
+    kind: Literal["html", "content", "markdown", "rst", "man"],
+    text: str,
+    title: str = "",
+    repeated: Repeated = NOTHING,
 ) -> Found:
     """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty, `SkippedPage` if it is
     nested too deeply or takes too much time or memory.
 
     kind: What the text is: HTML, or Markdown; of HTML all is content that was made of another format (`content`), or by pandoc of
-    reStructuredText or a man page.
+    reStructuredText or a man page. repeated: What the pages of its folder have in common.
     """
     page, why = PARSER.parse({"kind": kind}, text.encode(errors="replace"))
     if page is None or "aside" in page:
         return SkippedPage(file.name, title, why if page is None else page["aside"], str(file.path))
-    lines: list[LedLine] = page["lines"]
+    lines = repeated.without(page["lines"], "".join(page["titles"]))
     first_heading = next((line for line, _, is_heading in lines if is_heading), "")
     title = next(filter(None, (title, *page["titles"], first_heading)), "")
     if not lines and not title:
