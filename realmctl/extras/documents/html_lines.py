@@ -410,7 +410,7 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
 def _is_named_navigation(node: Any, named: frozenset[str] = NAVIGATION) -> bool:
     names = " ".join(filter(None, map(node.attributes.get, ("class", "id"))))
     if names == "header":  # Texinfo's; others have rows of this name
-        return bool(node.tag == "div")
+        return named is NAVIGATION and bool(node.tag == "div")
     return bool(names) and not named.isdisjoint(word.lower() for word in WORD_OF_NAME.findall(names))
 
 

@@ -90,6 +90,7 @@ def test_two_sites_in_a_folder_are_counted_apart(tmp_path):
         ("<div class=navheader><table><tr><th colspan=3>A chapter with a long name<tr><td><a href=a>Prev</a><td><a href=b>Next</a></table></div>", True),
         ("<div class=navheader><h1>Words</h1><a href=a>x</a></div>", False),
         ("<div class=header><p>Next: <a href=a>Strings</a>, Up: <a href=b>Types</a></p></div>", True),
+        ("<div class=header><p>The first words, with <a href=a>a link</a></p></div>", False),
         ("<table><tr class=header><td><a href=a>Strings</a><td><a href=b>Types</a></table>", False),
     ],
 )  # fmt: skip
