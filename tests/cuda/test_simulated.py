@@ -60,6 +60,7 @@ OBJECTIVES = (
     "closed-book",
 )
 
+IN_EVERY_RUN = ("mlm-micro", "ict-cache", "dpr", "pretrain", "pretrain-gpt2", "finetune")
 IN_BFLOAT16 = ("mlm-micro", "ict-cache", "retromae", "pretrain", "pretrain-gpt2", "finetune")
 
 
@@ -113,7 +114,13 @@ def losses(artifact: Artifact) -> list[float]:
     return [line["loss"] for line in metrics_of(artifact) if "loss" in line]
 
 
-@pytest.mark.parametrize("name", [*OBJECTIVES, pytest.param("pretrain-micro", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in IN_EVERY_RUN else pytest.mark.slow)
+        for name in (*OBJECTIVES, "pretrain-micro")
+    ],
+)
 def test_losses_are_those_of_the_cpu_and_no_step_waits(jobs, request, tmp_path, name):
     here = made(jobs[name], tmp_path / "here")
     request.getfixturevalue("device")  # from here on

@@ -34,6 +34,11 @@ def sampled(cases: Sequence[Case], one_in: int) -> Sequence[Case]:
     return cases if counting() else [*cases[:-1:one_in], *cases[-1:]]
 
 
+def share(number: int) -> int:
+    """As many random faults of a kind under `make faults`; a third of them in `make test`."""
+    return number * rounds() if counting() else -(-number // 3)
+
+
 def count(kind: str, injected: int, **facts: Any) -> None:
     """Record that `injected` more faults of a kind were injected, and that all of them ended as promised."""
     assert injected > 0

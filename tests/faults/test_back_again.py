@@ -116,7 +116,7 @@ def test_a_bash_script_that_goes_back_scores_its_own_model(command):
     assert run.stderr.count("is the newest again") == 9 and "warning: w/" not in run.stderr
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_pipeline_file_that_goes_back_leaves_its_own_outputs_as_the_newest(command, jobs):
     stages = {"blocks": {"stage": "chunk", "corpus": ["corpus.jsonl"], "tokenizer": "train:400", "max-wordpieces": 32}}
     stages["spans"] = {"stage": "tag", "tagger": "${tagger}", "query-length": 24}
@@ -126,6 +126,7 @@ def test_a_pipeline_file_that_goes_back_leaves_its_own_outputs_as_the_newest(com
         assert open_artifact("w/spans").path.name == name and open_artifact("w/spans").settings["tagger"] == tagger
 
 
+@pytest.mark.slow
 def test_processes_that_work_together_make_what_they_find_the_newest_again(chain: Chain, tmp_path):
     fields = {"blocks": chain.blocks, "encoder": chain.encoder, "steps": 1, "batch_size": 4}
     jobs = [(tmp_path / "retriever", Job("ict-init", {**fields, "seed": seed})) for seed in (1, 2, 1)]

@@ -19,7 +19,7 @@ from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.faults.children import ended, forked
-from tests.faults.counting import count, rounds
+from tests.faults.counting import count, share
 from tests.fixtures.chain import finetune, pretrain
 from tests.fixtures.faults import faults
 
@@ -81,7 +81,7 @@ def finished(stage: Stage, out: Path, expected: str) -> Artifact:
 def test_any_call_that_fails_is_exit_code_5_and_the_next_run_succeeds(served):
     stage, expected, out, calls = served
     draw, failed = random.Random(SEED), 0
-    for _ in range(FAULTS * rounds()):
+    for _ in range(share(FAULTS)):
         number, at = draw.choice(ERRORS), draw.randrange(calls)
         with faults(
             at, lambda number=number: OSError(number, os.strerror(number)), lasting=draw.random() < 0.3
@@ -114,7 +114,7 @@ def test_files_that_may_not_grow_are_exit_code_5_and_the_next_run_succeeds(serve
             return error.exit_code if "\n" not in str(error) else 1
         return 0
 
-    for _ in range(LIMITS * rounds()):
+    for _ in range(share(LIMITS)):
         size = int(largest ** draw.uniform(0.5, 1))
         code = ended(forked(lambda size=size: limited(size), NOWHERE))
         assert code in (0, 5), f"files of at most {size} bytes: {code}"

@@ -28,7 +28,7 @@ def test_the_same_run_twice_is_the_same_thing(chain, whole, tmp_path):
     assert again.manifest.recipe == whole.manifest.recipe
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("step", [1, 3, 4, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 5))])
 def test_interrupted_by_an_error_and_continued(chain, whole, tmp_path, monkeypatch, step):
     with monkeypatch.context() as patch:
         stop_at(patch, step)
@@ -82,9 +82,10 @@ def heeded(number):
     ("number", "error"),
     [
         (signal.SIGTERM, InterruptedRun),
-        (signal.SIGHUP, InterruptedRun),
-        (signal.SIGUSR1, InterruptedRun),
-        (signal.SIGQUIT, InterruptedRun),
+        *(
+            pytest.param(each, InterruptedRun, marks=pytest.mark.slow)
+            for each in (signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
+        ),
         (signal.SIGINT, KeyboardInterrupt),
     ],
 )

@@ -12,7 +12,7 @@ from tests.fixtures.chain import Stopped, stop_at
 from tests.fixtures.objectives import jobs_of, require_equal
 from tests.fixtures.together import Job, make_alone, make_together
 
-FAST = ("mlm-micro", "cocondenser", "ict-cache", "pretrain-shards", "pretrain-micro", "finetune-shards")
+FAST = ("ict-cache", "pretrain-shards", "finetune-shards")
 
 
 def require_together(jobs: Mapping[str, Job], folder: Path, count: int) -> None:

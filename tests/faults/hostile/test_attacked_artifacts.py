@@ -16,7 +16,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.tokens.tokenizer import Tokenizer
 from stages.eval_em import EvalEm
-from tests.faults.counting import count, rounds
+from tests.faults.counting import count, rounds, share
 from tests.faults.hostile.attacks import attacked, write
 from tests.faults.hostile.limited import outcome
 from tests.fixtures.chain import finetune, pretrain
@@ -94,7 +94,7 @@ def whole_artifacts_are_read(made: Made, chain, tmp_path_factory: pytest.TempPat
 @pytest.mark.timeout(7200)
 def test_attacked_artifacts_end_in_a_result_or_one_clear_error(made, chain, tmp_path):
     kinds, refused, problems = sorted(made), 0, list[str]()
-    for number in range(ARTIFACTS * rounds()):
+    for number in range(share(ARTIFACTS)):
         draw, folder = random.Random(f"{SEED}-{number}"), tmp_path / str(number)
         folder.mkdir()
         kind = kinds[number % len(kinds)]
@@ -112,7 +112,7 @@ def test_attacked_artifacts_end_in_a_result_or_one_clear_error(made, chain, tmp_
         problems += [f"{attack} of {kind}, number {number} wrote {outside}"] if outside else []
         shutil.rmtree(folder)
     assert not problems and refused, "\n".join(problems)
-    count("hostile artifacts", ARTIFACTS * rounds(), seed=SEED, kinds=len(kinds))
+    count("hostile artifacts", share(ARTIFACTS), seed=SEED, kinds=len(kinds))
 
 
 def test_a_flipped_header_of_an_array_is_one_clear_error_of_ask(made, tmp_path):

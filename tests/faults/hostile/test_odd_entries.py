@@ -33,7 +33,7 @@ def test_an_odd_first_entry_is_refused_or_skipped(realmctl, chain, tmp_path, com
         ["--tokenizer", "train:100"] if command == "chunk" else ["--encoder", folder_for(chain.blocks, tmp_path / "e")]
     )
     given = [command, "documents", "-w", "w", *more]
-    code, _, err = realmctl(*given)
+    code, _, err = realmctl(*given, "--bad-files", "fail")
     is_read = kind == "not to be read" and os.access("documents/0.txt", os.R_OK)  # as root
     assert code == (0 if is_read else 3) and (is_read or "0.txt" in err)
     code, _, err = realmctl(*given, "--bad-files", "skip")

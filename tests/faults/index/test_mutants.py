@@ -14,7 +14,7 @@ import pytest
 from realmctl.errors import RealmctlError
 from realmctl.index.index_type import open_index
 from tests.faults.children import ended, forked
-from tests.faults.counting import count, rounds
+from tests.faults.counting import count, rounds, share
 from tests.faults.index import mutants
 from tests.fixtures.index import built, clustered
 
@@ -81,7 +81,7 @@ def test_no_mutant_of_a_description_gives_another_answer(index, tmp_path):
 
 def test_no_mutant_of_a_graph_gives_another_answer(hnsw, tmp_path):
     data, before = (hnsw / "hnsw.bin").read_bytes(), mutants.described(hnsw)
-    found = outcomes(hnsw, GRAPHS * rounds(), lambda draw: _write(hnsw, mutants.graph(data, before, draw)), tmp_path)
+    found = outcomes(hnsw, share(GRAPHS), lambda draw: _write(hnsw, mutants.graph(data, before, draw)), tmp_path)
     assert found["otherwise"] == 0
     count("mutants of an hnsw file", found.total(), seed=SEED)
 
@@ -93,7 +93,7 @@ def test_no_mutant_of_a_graph_with_a_new_hash_ends_the_process(hnsw, tmp_path):
         _write(hnsw, mutants.graph(data, before, draw))
         mutants.reseal(hnsw, before)
 
-    found = outcomes(hnsw, HASHED * rounds(), mutate, tmp_path)
+    found = outcomes(hnsw, share(HASHED), mutate, tmp_path)
     require_most_refused(found)
     otherwise = found["otherwise"]
     count("mutants of an hnsw file, its hash computed again", found.total(), answered_otherwise=otherwise, seed=SEED)
@@ -103,7 +103,7 @@ def test_no_mutant_of_a_description_with_a_new_seal_ends_the_process(hnsw, tmp_p
     text = (hnsw / "index.json").read_text()
     found = outcomes(
         hnsw,
-        SEALED * rounds(),
+        share(SEALED),
         lambda draw: (hnsw / "index.json").write_text(mutants.sealed_description(text, draw)) and None,
         tmp_path,
     )

@@ -24,12 +24,12 @@ from realmctl.training.refresh import child, index_in_use, refresher
 from realmctl.training.refresh.child import TRAINER
 from realmctl.training.refresh.protocol import RefreshFolder
 from tests.faults.children import ended, forked, killed
-from tests.faults.counting import count, counting, rounds
+from tests.faults.counting import count, share
 from tests.fixtures.chain import Chain, metrics_of, pretrain
 from tests.fixtures.processes import is_alive, linux
 from tests.fixtures.waiting import wait_until
 
-SEED, KILLS = 22, 6 if counting() else 3
+SEED, KILLS = 22, 6
 """KILLS of a round."""
 DAMAGED = 0.2
 """Share of the delivered indexes that are damaged before the trainer sees them."""
@@ -141,9 +141,9 @@ def disturbed(chain: Chain, out: Path, settings: dict[str, object], kills: int, 
 def test_in_lockstep_no_kill_and_no_damaged_index_changes_a_bit(chain, tmp_path):
     expected = disturbed(chain, tmp_path / "undisturbed", LOCKSTEP, 0, SEED)[0].content
     struck, seed = 0, SEED
-    while struck < KILLS * rounds():
+    while struck < share(KILLS):
         seed += 100
-        model, kills = disturbed(chain, tmp_path / "model", LOCKSTEP, min(6, KILLS * rounds() - struck), seed)
+        model, kills = disturbed(chain, tmp_path / "model", LOCKSTEP, min(6, share(KILLS) - struck), seed)
         assert model.content == expected, f"seed {seed}"
         verify(model)
         shutil.rmtree(tmp_path / "model")
@@ -155,9 +155,9 @@ def test_in_lockstep_no_kill_and_no_damaged_index_changes_a_bit(chain, tmp_path)
 @pytest.mark.timeout(7200)
 def test_in_the_background_mode_no_kill_makes_an_index_too_old(chain, tmp_path):
     struck, seed, most = 0, SEED, BACKGROUND["max_index_age"]
-    while struck < KILLS * rounds():
+    while struck < share(KILLS):
         seed += 100
-        model, kills = disturbed(chain, tmp_path / "model", BACKGROUND, min(6, KILLS * rounds() - struck), seed)
+        model, kills = disturbed(chain, tmp_path / "model", BACKGROUND, min(6, share(KILLS) - struck), seed)
         ages = [line["index_age_steps"] for line in metrics_of(model)]
         assert len(ages) == BACKGROUND["steps"] and max(ages) <= most, f"seed {seed}: {ages}"
         verify(model)
