@@ -31,7 +31,7 @@ ROOMS = ("realmctl.extras", "realmctl.lab")
 GROUPS = (
     *("stages", "commands", "groups", "presets", "formats", "families", "indexes", "searchers", "answerers", "readers"),
     *("retriever_losses", "candidate_sources", "maskings", "refreshes", "taggers", "cutters"),
-    *("heads", "projections", "executors", "trackers"),
+    *("heads", "projections", "poolings", "encoder_sources", "executors", "trackers"),
 )
 """The groups in which rooms may offer something, without `realmctl.`. `options.COMMAND` is one for each command that is `extended`."""
 

@@ -1,17 +1,18 @@
 """Read an encoder folder of another project as one tower: sentence-transformers, DPR, or a plain encoder such as Contriever's.
 
-Of a sentence-transformers folder, only modules whose computation is known are accepted: Transformer, Pooling (mean or cls),
-Dense, LayerNorm and Normalize. The names of classes in a folder are compared with these and never imported. Weights are
-loaded strictly: every tensor is used, or known to be unused (the masked-language-model head, position numbers), or raises an
-error that names it.
+Of a sentence-transformers folder, only modules whose computation is known are accepted: Transformer and Pooling, or what a room offers for them
+(`SOURCES`), then Dense, LayerNorm and Normalize, and a Router between those of queries and those of documents. The names of classes in a folder
+are compared with these and never imported. Weights are loaded strictly: every tensor is used, or known to be unused (heads, position numbers), or
+raises an error that names it. They are computed in float32, whatever a folder says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from types import FunctionType
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -25,9 +26,11 @@ from realmctl.models.families.known import FAMILIES, family, positions_of
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import Activation, HeadStep, steps_of
 from realmctl.models.towers.layout import BlockForm
+from realmctl.models.towers.poolings import POOLINGS, poolings_of
 from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.models.weight_files import load_weights
 from realmctl.models.weights import load_into
+from realmctl.registry import Registry
 from realmctl.tokens.tokenizer_folder import stated_length
 
 EncoderKind = Literal["sentence-transformers", "dpr", "plain"]
@@ -41,11 +44,47 @@ SIMILARITIES = ("cosine", "dot")
 DPR_SIDES = ("question_encoder", "ctx_encoder")
 DPR_PROJECTION = "encode_proj."
 MODULES = "modules.json"
-POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean"}
-OLD_POOLINGS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-ACTIVATIONS: Mapping[str, Activation] = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu"}
+OLD_POOLINGS = {
+    f"pooling_mode_{name}{ending}": name
+    for name, ending in (("cls", "_token"), ("max", "_tokens"), ("mean", "_tokens"), ("mean_sqrt_len_tokens", ""))
+} | {"pooling_mode_weightedmean_tokens": "weightedmean", "pooling_mode_lasttoken": "lasttoken"}
+"""{field that says whether a pooling is used: its name}, in the order in which sentence-transformers puts their vectors behind each other."""
+ACTIVATIONS: Mapping[str, Activation] = {
+    "Identity": "identity",
+    "Tanh": "tanh",
+    "ReLU": "relu",
+    "GELU": "gelu",
+    "SiLU": "silu",
+    "Sigmoid": "sigmoid",
+}
 INPUT = "sentence_embedding"
 QUERY_PROMPTS, BLOCK_PROMPTS = ("query",), ("document", "passage", "corpus")
+ROUTERS = ("Router", "Asym")
+Route = Literal["query", "document"]
+OTHER_MODELS = {
+    "SparseEncoder": "a SPLADE-like encoder, which gives a weight for each word of its vocabulary and no dense vector",
+    "MultiVectorEncoder": "a late-interaction encoder as ColBERT, which gives a vector for each token. `realmctl late-index` reads it",
+    "CrossEncoder": "a cross-encoder, which reads a query and a text together and gives no vector",
+}
+"""{model_type of sentence-transformers: what it is}, of those that are no dense encoder."""
+SAFE_ARGUMENTS = {"attn_implementation", "torch_dtype", "dtype", "padding_side", "model_max_length", "use_fast"}
+"""Arguments in sentence_bert_config.json that change no vector, or that are read elsewhere."""
+SOURCES = Registry("kind of encoder", group="realmctl.encoder_sources", core={})
+"""Functions of a folder that return its `EncoderSource`, by what they read: a module of sentence-transformers that is none, a `model_type`, or a file."""
+
+
+@dataclass(frozen=True)
+class EncoderSource:
+    """The weights of an encoder that is stored in another way than transformers does.
+
+    config, tensors: as of a folder of transformers. pooling, normalize: for a folder that is no other module's. base: a folder that was read too.
+    """
+
+    config: Any
+    tensors: Mapping[str, Tensor]
+    pooling: Pooling | None = None
+    normalize: bool | None = None
+    base: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +97,8 @@ class EncoderFolder:
     lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes. other_prompts: those of other names, where the
     folder has no prefix by the names of ours. cosine: whether vectors are
     compared by their cosine. states_similarity: whether the folder says how they are compared. truncate: how many numbers of a vector are used; None for all.
+    pools_prompt: whether pooling reads the prompt. source: the module, the type or the file by which `SOURCES` reads its weights; empty for those
+    of transformers. block_prompt_name: the prompt's name.
     """
 
     folder: Path
@@ -74,15 +115,19 @@ class EncoderFolder:
     cosine: bool = False
     states_similarity: bool = True
     truncate: int | None = None
+    pools_prompt: bool = True
+    source: str = ""
+    block_prompt_name: str = ""
 
 
 @dataclass(frozen=True)
 class OpenedEncoder:
-    """An encoder as a tower, in evaluation mode, and what its folder says. max_length: longest input in tokens."""
+    """An encoder as a tower, in evaluation mode, and what its folder says. max_length: longest input in tokens. base: a folder that was read too."""
 
     tower: SentenceTower
     said: EncoderFolder
     max_length: int
+    base: Path | None = None
 
 
 def encoder_kind(folder: Path) -> EncoderKind | None:
@@ -90,11 +135,26 @@ def encoder_kind(folder: Path) -> EncoderKind | None:
     if (folder / MODULES).is_file():
         return "sentence-transformers"
     kind = _config(folder).get("model_type")
-    return "dpr" if kind == "dpr" else "plain" if kind in FAMILIES.names() else None
+    if any((folder / name).is_file() for name in SOURCES.names()):
+        return "plain"
+    return "dpr" if kind == "dpr" else "plain" if kind in (*FAMILIES.names(), *SOURCES.names()) else None
+
+
+def has_routes(folder: Path) -> bool:
+    """Whether a folder of sentence-transformers has other modules for queries than for documents."""
+    if not (folder / MODULES).is_file():
+        return False
+    routes = [list(_routed(folder, route)) for route in get_args(Route)]
+    return routes[0] != routes[1]
 
 
 def open_encoder(
-    folder: Path, pooling: Pooling | None, normalize: bool | None, scale: float, truncate: int | None = None
+    folder: Path,
+    pooling: Pooling | None,
+    normalize: bool | None,
+    scale: float,
+    truncate: int | None = None,
+    route: Route = "query",
 ) -> OpenedEncoder:
     """Open an encoder folder.
 
@@ -104,6 +164,7 @@ def open_encoder(
         normalize: whether vectors get length 1; None follows the folder.
         scale: factor of the inner products.
         truncate: how many numbers of a vector are used; None follows the folder.
+        route: which modules of a Router are meant.
 
     Raises:
         ConfigError: `pooling` is missing or does not apply.
@@ -113,15 +174,20 @@ def open_encoder(
     if kind != "plain" and pooling is not None:
         why = "DPR pools by cls" if kind == "dpr" else "a sentence-transformers folder names its pooling itself"
         raise ConfigError(f"--pooling {pooling} does not apply to {folder}: {why}. Leave it out.")
+    base = None
     if kind == "dpr":
         bert, said = _read_dpr(folder)
     else:
-        if kind == "plain":
-            said = EncoderFolder(folder, pooling or _contrievers_pooling(folder))
-        else:
-            said = _read_sentence_folder(folder)
-        bert = _filled(read_config(said.folder), load_weights(said.folder)[1], said.folder, said.pooling)
-    steps, width = list(said.steps), int(bert.config.hidden_size)
+        said = EncoderFolder(folder, pooling or "") if kind == "plain" else _read_sentence_folder(folder, route)
+        found = _source(said)
+        base, stated = found.base, said.pooling or found.pooling or _contrievers_pooling(folder)
+        said = replace(said, pooling=stated, cosine=said.cosine or bool(found.normalize))
+        bert = _filled(found.config, found.tensors, said.folder, said.pooling)
+    pooled = width = int(bert.config.hidden_size) * len(poolings_of(said.pooling))
+    steps: list[HeadStep] = []
+    for step in said.steps:
+        width = step.width or width
+        steps.append(replace(step, width=width))
     if kept := said.truncate if truncate is None else truncate:
         unit = said.cosine or bool(steps and steps[-1].kind == "normalize")
         steps.append(HeadStep("truncate", kept))
@@ -138,13 +204,14 @@ def open_encoder(
     elif normalize and not (steps and steps[-1].kind == "normalize"):
         steps.append(HeadStep("normalize", steps[-1].width if steps else width))
     try:
-        checked = steps_of([vars(step) for step in steps], width)
+        checked = steps_of([vars(step) for step in steps], pooled)
     except ValueError as error:
         raise InputError(f"{said.folder}: {error}. The folder does not fit together; get it again.") from None
     tower = SentenceTower(bert, said.pooling, checked, scale)
     load_into(tower.head, said.tensors, said.folder)
     positions = positions_of(bert)
-    return OpenedEncoder(tower.eval(), said, min(said.max_length or stated_length(said.folder) or positions, positions))
+    length = min(said.max_length or stated_length(said.folder) or positions, positions)
+    return OpenedEncoder(tower.eval(), said, length, base)
 
 
 def require_sides(query: OpenedEncoder, block: OpenedEncoder | None) -> None:
@@ -155,10 +222,14 @@ def require_sides(query: OpenedEncoder, block: OpenedEncoder | None) -> None:
             "DPR has two encoders: import its question encoder, and name its context encoder by --block-encoder. Here "
             f"they are {sides[0] or 'another encoder'} and {sides[1] or 'none'}."
         )
-    if block and (block.tower.pooling, block.tower.steps) != (query.tower.pooling, query.tower.steps):
+    if block and block.tower.width != query.tower.width:
         raise ConfigError(
-            f"The query encoder pools by {query.tower.pooling} into {query.tower.width} numbers, and --block-encoder by "
-            f"{block.tower.pooling} into {block.tower.width}, or what follows differs. Name two encoders that were trained together."
+            f"The query encoder gives vectors of {query.tower.width} numbers, and the block encoder of {block.tower.width}. Name two encoders that "
+            "were trained together."
+        )
+    if block and block.said.pools_prompt != query.said.pools_prompt:
+        raise ConfigError(
+            "One of the two encoders leaves its prompt out of pooling (include_prompt), and the other does not."
         )
 
 
@@ -179,27 +250,53 @@ def _config(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _read_sentence_folder(folder: Path) -> EncoderFolder:
+def _source(said: EncoderFolder) -> EncoderSource:
+    """Return the configuration and the weights of a folder, as transformers has them or as a room reads them."""
+    named = said.source or str(_config(said.folder).get("model_type"))
+    files = (name for name in SOURCES.names() if (said.folder / name).is_file())
+    if found := next(files, named if named in SOURCES.names() else ""):
+        source: EncoderSource = SOURCES.instance(found, FunctionType)(said.folder)
+        return source
+    config = read_config(said.folder)
+    stored = _config(said.folder)
+    if stored.get("quantization_config"):
+        raise _refused(said.folder, "its weights are quantised (quantization_config); get the original ones")
+    if (
+        dtype := str(stored.get("dtype") or stored.get("torch_dtype") or "float32").removeprefix("torch.")
+    ) != "float32":
+        say(
+            f"{said.folder} is saved in {dtype}, and its weights are computed in float32 here. sentence-transformers computes in {dtype}: "
+            "its vectors differ in the third decimal."
+        )
+    return EncoderSource(config, load_weights(said.folder)[1])
+
+
+def _read_sentence_folder(folder: Path, route: Route) -> EncoderFolder:
     """Read the modules of a folder and the weights of its head. Raises InputError for anything that is not known."""
-    listed = read_json(folder / MODULES, list)
-    modules = [_module(folder, entry) for entry in listed]
+    stated = _optional_json(folder / "config_sentence_transformers.json")
+    if other := OTHER_MODELS.get(str(stated.get("model_type"))):
+        raise _refused(folder, f"it is {other}")
+    modules = [each for each in _routed(folder, route) if each[0] != "Dropout"]
     kinds = [kind for kind, _ in modules]
-    if kinds[:2] != ["Transformer", "Pooling"]:
+    source, pooled = "", 2
+    if kinds and kinds[0] in SOURCES.names():
+        source, pooled, pooling, pools_prompt = kinds[0], 1, "", True
+    elif kinds[:2] == ["Transformer", "Pooling"]:
+        pooling, pools_prompt = _pooling(modules[1][1])
+    else:
         raise _refused(
             folder, f"its modules are {', '.join(kinds) or 'none'}, and the first two must be Transformer and Pooling"
         )
-    bert, pooling = modules[0][1], _pooling(modules[1][1])
+    bert = modules[0][1]
     steps: list[HeadStep] = []
     tensors: dict[str, Tensor] = {}
-    width = _width(modules[1][1])
-    for number, (kind, path) in enumerate(modules[2:]):
-        step, weights = _step(folder, kind, path, width)
+    for number, (kind, path) in enumerate(modules[pooled:]):
+        step, weights = _step(folder, kind, path)
         steps.append(step)
-        width = step.width
         tensors |= {f"{number}.{name}": tensor for name, tensor in weights.items()}
     limits = next((read_json(bert / name) for name in LENGTH_FILES if (bert / name).is_file()), {})
+    _require_plain(bert, limits)
     length = limits.get("max_seq_length")
-    stated = _optional_json(folder / "config_sentence_transformers.json")
     prompts, similarity, truncate = (
         stated.get("prompts") or {},
         stated.get("similarity_fn_name"),
@@ -214,12 +311,10 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         raise _refused(folder, f"its truncate_dim is {str(truncate)[:40]!r}")
     if not isinstance(prompts, dict):
         raise _refused(folder, "its prompts are not an object")
-    # As encode_query and encode_document. The default prompt serves `encode`, which does not know queries from documents.
-    query, block = (
-        next((str(prompts[name]) for name in names if prompts.get(name)), "")
-        for names in (QUERY_PROMPTS, BLOCK_PROMPTS)
+    # As encode_query and encode_document say. The default prompt serves `encode`, which does not know queries from documents.
+    query_name, block_name = (
+        next((name for name in names if prompts.get(name)), "") for names in (QUERY_PROMPTS, BLOCK_PROMPTS)
     )
-    others = {} if query or block else {str(name): str(text) for name, text in prompts.items() if text}
     return EncoderFolder(
         bert,
         pooling,
@@ -227,13 +322,56 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         tensors,
         max_length=length if type(length) is int and length > 2 else None,
         lowercase=limits.get("do_lower_case") is True,
-        query_prompt=query,
-        block_prompt=block,
-        other_prompts=others,
+        query_prompt=str(prompts.get(query_name, "")),
+        block_prompt=str(prompts.get(block_name, "")),
+        other_prompts={
+            str(name): str(text) for name, text in prompts.items() if text and name not in (query_name, block_name)
+        },
         cosine=similarity in ("cosine", None),  # sentence-transformers' own default
         states_similarity=similarity is not None,
         truncate=truncate,
+        pools_prompt=pools_prompt,
+        source=source,
+        block_prompt_name=block_name,
     )
+
+
+def _require_plain(folder: Path, limits: Mapping[str, Any]) -> None:
+    """Raise InputError for what sentence_bert_config.json asks of transformers and what would change vectors."""
+    if (task := limits.get("transformer_task", "feature-extraction")) != "feature-extraction":
+        raise _refused(folder, f"its transformer_task is {str(task)[:40]!r}, and only the states of tokens are read")
+    if limits.get("processing_kwargs"):
+        raise _refused(folder, f"its processing_kwargs ask for {str(limits['processing_kwargs'])[:60]}")
+    for name in [name for name in limits if name.endswith(("_args", "_kwargs"))]:
+        given = limits[name] if isinstance(limits[name], dict) else {str(limits[name]): None}
+        if others := sorted(set(given) - SAFE_ARGUMENTS - {"trust_remote_code"} if limits[name] else ()):
+            raise _refused(
+                folder,
+                f"its {name} set {others[0][:40]}. Write it into the file that it belongs to, such as config.json",
+            )
+
+
+def _routed(folder: Path, route: Route) -> Iterator[tuple[str, Path]]:
+    """Yield the class names and the folders of the modules that a query, or a document, goes through. Raises InputError."""
+    for entry in read_json(folder / MODULES, list):
+        kind, path = _module(folder, entry)
+        if kind not in ROUTERS:
+            yield kind, path
+            continue
+        config = next(
+            (read_json(path / name) for name in ("router_config.json", "config.json") if (path / name).is_file()), {}
+        )
+        structure, types = config.get("structure"), config.get("types")
+        parameters = config.get("parameters") or {}
+        if not isinstance(structure, dict) or not isinstance(types, dict) or parameters.get("route_mappings"):
+            raise _refused(folder, f"its {kind} has no routes that are named by their tasks alone")
+        chosen = structure.get(route, structure.get(str(parameters.get("default_route"))))
+        if not isinstance(chosen, list):
+            raise _refused(
+                folder, f"its {kind} has the routes {', '.join(map(str, structure))[:80]}, and none for a {route}"
+            )
+        for name in chosen:
+            yield _module(path, {"type": types.get(name), "path": str(name)})
 
 
 def _module(folder: Path, entry: Any) -> tuple[str, Path]:
@@ -247,38 +385,32 @@ def _module(folder: Path, entry: Any) -> tuple[str, Path]:
     return ("Transformer" if kind == "BERT" else kind), folder / place
 
 
-def _pooling(folder: Path) -> Pooling:
+def _pooling(folder: Path) -> tuple[Pooling, bool]:
+    """Return the pooling, and whether it reads the prompt."""
     config = read_json(folder / "config.json")
-    modes = config.get("pooling_mode", [mode for name, mode in OLD_POOLINGS.items() if config.get(name)])
+    modes = config.get("pooling_mode", [mode for name, mode in OLD_POOLINGS.items() if config.get(name)] or "mean")
     others = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
     modes = [modes] if isinstance(modes, str) else modes
     unknown = [name for name in others if name not in OLD_POOLINGS]
-    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in POOLINGS or unknown:
-        raise _refused(folder, f"its pooling is {str(unknown or modes)[:80]}; mean and cls can be used")
-    if config.get("include_prompt") is False:
-        raise _refused(folder, "its pooling leaves out the prompt (include_prompt), which is not done here")
-    return POOLINGS[modes[0]]
+    known = POOLINGS.names()
+    if not isinstance(modes, list) or not modes or unknown or not all(mode in known for mode in modes):
+        raise _refused(folder, f"its pooling is {str(unknown or modes)[:80]}; what can be used is {', '.join(known)}")
+    if type(asked := config.get("include_prompt", True)) is not bool:
+        raise _refused(folder, f"its include_prompt is {str(asked)[:40]!r}, and it must be true or false")
+    return "+".join(modes), asked
 
 
-def _width(folder: Path) -> int:
-    config = read_json(folder / "config.json")
-    width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
-    if type(width) is not int or width < 1:
-        raise _refused(folder, f"the width of its embeddings is {str(width)[:40]}")
-    return width
-
-
-def _step(folder: Path, kind: str, path: Path, width: int) -> tuple[HeadStep, dict[str, Tensor]]:
-    """Return a step of the head and its tensors, by their names in the step's module."""
+def _step(folder: Path, kind: str, path: Path) -> tuple[HeadStep, dict[str, Tensor]]:
+    """Return a step of the head and its tensors, by their names in the step's module. A step that leaves the width as it is has the width 0."""
     config = _optional_json(path / "config.json")
     for name in ("module_input_name", "module_output_name"):
         if config.get(name) not in (None, INPUT):
             raise _refused(path, f"it reads or writes {str(config[name])[:40]!r}, and only {INPUT} can be used")
     if kind == "Normalize":
-        return HeadStep("normalize", width), {}
+        return HeadStep("normalize", 0), {}
     if kind == "LayerNorm":
         tensors = load_weights(path)[1]
-        return HeadStep("layer-norm", width), {name.removeprefix("norm."): tensor for name, tensor in tensors.items()}
+        return HeadStep("layer-norm", 0), {name.removeprefix("norm."): tensor for name, tensor in tensors.items()}
     if kind != "Dense":
         raise _refused(
             folder, f"its module {kind[:40]} is not known; Dense, LayerNorm and Normalize can follow the pooling"
@@ -323,10 +455,15 @@ def _filled(config: Any, tensors: Mapping[str, Tensor], folder: Path, pooling: P
         raise ConfigError(
             f"--pooling pooler: {folder} is a {known.model_type} encoder, which has no pooler. Use cls or mean."
         )
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point() and not IGNORED.fullmatch(name) and not name.startswith(known.head):
+            raise InputError(
+                f"The tensor '{name}' in {folder} holds {tensor.dtype}, not floating-point numbers. Quantised weights cannot be imported; get "
+                "the original ones."
+            )
     tensors = known.named(config, tensors)
     with torch.device("meta"):
-        model = known.new_base(config, pooler)
-    expected, prefix = model.state_dict(), f"{model.base_model_prefix}."
+        prefix = f"{known.new_base(config, pooler).base_model_prefix}."
     given = {  # old TensorFlow exports have other names
         name.removeprefix(prefix)
         .replace("LayerNorm.gamma", "LayerNorm.weight")
@@ -336,12 +473,6 @@ def _filled(config: Any, tensors: Mapping[str, Tensor], folder: Path, pooling: P
     }
     if not pooler:
         given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.")}
-    for name, tensor in expected.items():
-        if name in given and not given[name].is_floating_point():
-            raise InputError(
-                f"The tensor '{name}' in {folder} holds {given[name].dtype}, not floating-point numbers of shape "
-                f"{tuple(tensor.shape)}. Quantised weights cannot be imported; get the original ones."
-            )
     model = known.new_base(config, pooler)
     load_into(model, {name: tensor.float() for name, tensor in given.items()}, folder)
     return model.eval()
@@ -354,5 +485,5 @@ def _optional_json(path: Path) -> dict[str, Any]:
 def _refused(folder: Path, why: str) -> InputError:
     return InputError(
         f"{folder} cannot be imported: {why}. Retrievers are imported from folders of sentence-transformers with an encoder, "
-        "pooling by mean or cls, and then Dense, LayerNorm or Normalize."
+        "its pooling, and then Dense, LayerNorm or Normalize."
     )

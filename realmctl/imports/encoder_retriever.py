@@ -8,7 +8,7 @@ from pathlib import Path
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.imports.encoder_folder import OpenedEncoder, open_encoder, require_sides
+from realmctl.imports.encoder_folder import EncoderFolder, OpenedEncoder, has_routes, open_encoder, require_sides
 from realmctl.imports.imported import make_imported
 from realmctl.imports.model_folder import tokenizer_files
 from realmctl.log import say, warn
@@ -77,7 +77,9 @@ def import_encoder(
         )
     how = settings.pooling, settings.normalize, scale, settings.truncate_dim
     query = open_encoder(query_folder, *how)
-    other = open_encoder(block_folder, *how) if block_folder else None
+    other = open_encoder(block_folder, *how, route="document") if block_folder else None
+    if block_folder is None and has_routes(query_folder):
+        other = open_encoder(query_folder, *how, route="document")
     require_sides(query, other)
     words = _wordpieces(query_folder, query, block_folder, other, tokenizer)
     retriever = _retriever(query, other or query, words, settings)
@@ -97,7 +99,7 @@ def import_encoder(
         out,
         "retriever",
         write,
-        sources={"encoder": query_folder, "block_encoder": block_folder, "tokenizer": tokenizer},
+        sources={"encoder": query_folder, "block_encoder": block_folder, "tokenizer": tokenizer, "base": query.base},
         settings={**asdict(settings), "scale": scale},
     )
     say(f"import: width {made.metrics['width']}, wordpieces {made.metrics['wordpieces']}")
@@ -107,20 +109,21 @@ def import_encoder(
 def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, settings: EncoderSettings) -> Retriever:
     query_prefix = query.said.query_prompt if settings.query_prefix is None else settings.query_prefix
     block_prefix = block.said.block_prompt if settings.block_prefix is None else settings.block_prefix
-    if query.said.other_prompts and settings.query_prefix is None and settings.block_prefix is None:
-        listed = ", ".join(f"{name} {text!r}" for name, text in query.said.other_prompts.items())[:MAX_LISTED]
-        say(
-            f"{query.said.folder} has prompts, and none is called query or document, so none is used, as in sentence-transformers: {listed}. "
-            "Where two of them are for queries and for documents, give their texts by --query-prefix and --block-prefix."
-        )
+    if settings.query_prefix is None and settings.block_prefix is None:
+        _say_prompts(query.said, block.said)
     layout = InputLayout(
         settings.block_form or block.said.form,
         _prefix(words, query_prefix, "--query-prefix"),
         _prefix(words, block_prefix, "--block-prefix"),
+        query.said.pools_prompt,
     )
     model = block.tower.bert
     if layout.blocks == "pair" and family_of(model).segments(model.config) < 2:
         raise ConfigError(f"--block-form pair: {block.said.folder} knows one segment. Use another form.")
+    if layout.blocks != "joined" and not words.frame.between:
+        raise ConfigError(
+            f"--block-form {layout.blocks}: the tokenizer of {block.said.folder} puts nothing between two texts. Use --block-form joined."
+        )
     length = settings.block_length or min(block.max_length, BLOCK_LENGTH + len(layout.block_prefix.ids))
     if not layout.extra_tokens(words.frame) < length <= positions_of(model):
         whose = "--block-length" if settings.block_length else f"The longest input of {block.said.folder},"
@@ -138,6 +141,26 @@ def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, set
     ).eval()
 
 
+def _say_prompts(query: EncoderFolder, block: EncoderFolder) -> None:
+    """Say which prompts of a folder are used, and which are not."""
+    if block.block_prompt_name not in ("", "document"):
+        say(
+            f"{block.folder} names its prompt for documents {block.block_prompt_name}, and it stands before blocks here: {block.block_prompt!r}. "
+            "sentence-transformers 6.2 puts nothing there, though its documentation says so; --block-prefix '' does the same here."
+        )
+    if query.other_prompts and not (query.query_prompt or block.block_prompt):
+        listed = ", ".join(f"{name} {text!r}" for name, text in query.other_prompts.items())[:MAX_LISTED]
+        say(
+            f"{query.folder} has prompts, and none is called query or document, so none is used, as in sentence-transformers: {listed}. "
+            "Where two of them are for queries and for documents, give their texts by --query-prefix and --block-prefix."
+        )
+    elif query.other_prompts:
+        say(
+            f"{query.folder} has prompts for other tasks too: {', '.join(query.other_prompts)[:MAX_LISTED]}. --query-prefix and --block-prefix give "
+            "the text of one of them."
+        )
+
+
 def _wordpieces(
     query_folder: Path,
     query: OpenedEncoder,
@@ -147,7 +170,8 @@ def _wordpieces(
 ) -> Tokenizer:
     """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""
     folder = tokenizer_files(tokenizer or query.said.folder)[0].parent
-    words, rows = Tokenizer.load(folder), int(query.tower.bert.config.vocab_size)
+    words = Tokenizer.load(folder, framed=family_of(query.tower.bert).framed)
+    rows = min(int(each.tower.bert.config.vocab_size) for each in (query, block or query))
     if words.rows > rows:
         raise MismatchError(
             f"The tokenizer in {folder} has {len(words)} wordpieces, and the encoder {query_folder} has {rows}. Name the "
@@ -164,11 +188,12 @@ def _wordpieces(
             "imported. Save the encoder with a tokenizer that does it (do_lower_case)."
         )
     if block and tokenizer is None:
-        other = Tokenizer.load(tokenizer_files(block.said.folder)[0].parent)
-        if other.identity != words.identity:
+        of_blocks = tokenizer_files(block.said.folder)[0].parent
+        other = Tokenizer.load(of_blocks, framed=family_of(block.tower.bert).framed)
+        if other.identity != words.identity or other.frame != words.frame:
             raise MismatchError(
-                f"{query_folder} and {block_folder} have different tokenizers. Name two encoders that were trained "
-                "together, with one tokenizer."
+                f"{folder} and {of_blocks} have different tokenizers, or put other special tokens around a text. Queries and blocks are cut by one "
+                "tokenizer here: name two encoders that were trained together, with one tokenizer."
             )
     return words
 

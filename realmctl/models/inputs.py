@@ -17,7 +17,7 @@ from torch import Tensor
 
 from realmctl.models.precision import to_device
 from realmctl.spans.query import Query
-from realmctl.tokens.frame import AROUND_ONE, Frame
+from realmctl.tokens.frame import Frame
 from realmctl.tokens.tokenizer import Tokenizer
 
 TokenSequence = Sequence[int] | np.ndarray
@@ -28,13 +28,15 @@ class TokenBatch:
     """A batch of token rows, padded to its longest row. The real tokens of a row come first.
 
     ids_BL: int64. mask_BL: bool, True at real tokens. segments_BL: int64, 0 or 1; 0 at padding. mask_on_host: the mask on the CPU, for a
-    batch on another device, so that the layout of its tokens needs no answer from the device.
+    batch on another device, so that the layout of its tokens needs no answer from the device. unpooled: how many tokens at the start of each
+    row pooling leaves out.
     """
 
     ids_BL: Tensor
     mask_BL: Tensor
     segments_BL: Tensor
     mask_on_host: Tensor | None = None
+    unpooled: int = 0
 
     def __len__(self) -> int:
         return self.ids_BL.shape[0]
@@ -44,6 +46,13 @@ class TokenBatch:
         """Number of real tokens in each row, int64 [B]."""
         return self.mask_BL.sum(1)
 
+    @property
+    def pooled_BL(self) -> Tensor:
+        """The tokens that pooling reads, bool [B, L]."""
+        if not self.unpooled:
+            return self.mask_BL
+        return self.mask_BL & (torch.arange(self.mask_BL.shape[1], device=self.mask_BL.device) >= self.unpooled)
+
     def to(self, device: torch.device | str) -> TokenBatch:
         """Return the same batch on another device."""
         return TokenBatch(
@@ -51,6 +60,7 @@ class TokenBatch:
             to_device(self.mask_BL, device),
             to_device(self.segments_BL, device),
             self.mask_BL if self.mask_on_host is None else self.mask_on_host,
+            self.unpooled,
         )
 
 
@@ -74,13 +84,15 @@ class QueryBatch:
         shape = len(queries), max((1, *(query.hidden for query in queries)))
         position_BM, target_BM = np.zeros((2, *shape), dtype=np.int64)
         for row, query in enumerate(queries):
-            second = 1 + len(query.tokens) + len(frame.between)
-            parts = [(1, query)] + ([(second, query.beside)] if query.beside else [])
+            first = len(frame.before)
+            second = first + len(query.tokens) + len(frame.between)
+            parts = [(first, query)] + ([(second, query.beside)] if query.beside else [])
             used = slice(query.hidden)
             position_BM[row, used] = np.concatenate([start + part.places for start, part in parts])
             target_BM[row, used] = np.concatenate([part.targets for _, part in parts])
+        used_BM = np.arange(shape[1]) < np.array([query.hidden for query in queries], dtype=np.int64)[:, None]
         position, target = torch.from_numpy(position_BM), torch.from_numpy(target_BM)
-        return cls(queries, packed, position, target, position > 0)
+        return cls(queries, packed, position, target, torch.from_numpy(used_BM))
 
     @property
     def target_M(self) -> Tensor:
@@ -120,8 +132,8 @@ class Collator:
         return cls(words.frame, words.pad, words.mask, words.at_start, words.behind)
 
     def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
-        """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens. Token i of x is at position i + 1."""
-        return self._rows([tokens[: length - AROUND_ONE] for tokens in token_lists], None)
+        """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens."""
+        return self._rows([tokens[: length - self.frame.around_one] for tokens in token_lists], None)
 
     def queries(self, queries: Sequence[Query], length: int, length_beside: int = 0) -> QueryBatch:
         """Return `[CLS] x [SEP]`, or `[CLS] x [SEP] text [SEP]` of queries beside texts. Both must fit into their lengths."""
@@ -144,8 +156,8 @@ class Collator:
     ) -> TokenBatch:
         """Return `[CLS] x [SEP] body [SEP]` without the title. x and body are cut to their own lengths."""
         return self._rows(
-            [query[: query_length - AROUND_ONE] for query in queries],
-            [body[: block_length - AROUND_ONE] for body in bodies],
+            [query[: query_length - self.frame.around_one] for query in queries],
+            [body[: block_length - self.frame.around_one] for body in bodies],
         )
 
     def reader(
@@ -159,24 +171,23 @@ class Collator:
         questions = [question[:most] for question in questions]
         room = [most - len(question) for question in questions]
         packed = self._rows(questions, [body[:most] for body, most in zip(bodies, room, strict=True)])
-        before = 1 + len(self.frame.between)
+        before = len(self.frame.before) + len(self.frame.between)
         return packed, torch.tensor([len(question) + before for question in questions], dtype=torch.long)
 
     def _rows(self, firsts: Sequence[TokenSequence], seconds: Sequence[TokenSequence] | None) -> TokenBatch:
-        frame = self.frame
-        middle = np.array((frame.after,) if seconds is None else frame.between)
-        first_end = np.array([1 + len(first) + len(middle) for first in firsts], dtype=np.int64)
+        frame, start = self.frame, len(self.frame.before)
+        middle = np.array(frame.after if seconds is None else frame.between, dtype=np.int64)
+        first_end = np.array([start + len(first) + len(middle) for first in firsts], dtype=np.int64)
         end = first_end.copy()
         if seconds is not None:
-            end += np.array([len(second) + 1 for second in seconds], dtype=np.int64)
+            end += np.array([len(second) + len(frame.after) for second in seconds], dtype=np.int64)
         ids = np.full((len(firsts), int(end.max(initial=0))), self.pad_id, dtype=np.int64)
-        ids[:, :1] = frame.before
-        ids[np.arange(len(firsts)), end - 1] = frame.after
+        ids[:, :start] = frame.before
         for row, first in enumerate(firsts):
-            ids[row, 1 : 1 + len(first)] = first
-            ids[row, 1 + len(first) : first_end[row]] = middle
+            ids[row, start : start + len(first)] = first
+            ids[row, start + len(first) : first_end[row]] = middle
         for row, second in enumerate(seconds or ()):
-            ids[row, first_end[row] : end[row] - 1] = second
+            ids[row, first_end[row] : end[row]] = [*second, *frame.after]
         position = np.arange(ids.shape[1])
         mask = position < end[:, None]
         segments = (mask & (position >= first_end[:, None])).astype(np.int64) * self.frame.second_segment

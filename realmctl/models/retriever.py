@@ -17,6 +17,7 @@ Legend: B rows, N candidates, L tokens, H hidden, D projection.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -270,14 +271,18 @@ class Retriever(nn.Module):
             self.block_tower.save(folder / "block")
         if self.towers != "shared":
             self.query_tower.save(folder / "query")
+        of_blocks, of_queries = self.block_tower or self.query_tower, self.query_tower
+        apart = (of_blocks.pooling, of_blocks.settings()) != (of_queries.pooling, of_queries.settings())
         RetrieverSettings(
             projection=self.projection,
             query_length=self.query_length,
             block_length=self.block_length,
-            pooling=self.pooling,
+            pooling=of_blocks.pooling,
             towers=self.towers,
             block_encoder=self.block_encoder_hash(),
-            **self.query_tower.settings(),
+            query_pooling=of_queries.pooling if apart else None,
+            query_head=of_queries.settings().get("head") if apart else None,
+            **of_blocks.settings(),
             start=self.start,
             layout=self.layout,
             block_retriever=block_retriever,
@@ -289,8 +294,11 @@ class Retriever(nn.Module):
         settings = read_settings(folder)
         block_tower = None if settings.towers == "query-only" else _loaded(folder / "block", settings)
         shared = settings.towers == "shared" and block_tower is not None
+        of_queries = settings
+        if settings.query_pooling is not None:
+            of_queries = dataclasses.replace(settings, pooling=settings.query_pooling, head=settings.query_head)
         retriever = cls(
-            block_tower if shared and block_tower else _loaded(folder / "query", settings),
+            block_tower if shared and block_tower else _loaded(folder / "query", of_queries),
             block_tower,
             query_length=settings.query_length,
             block_length=settings.block_length,

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from realmctl.artifacts.typed_json import read_as
 from realmctl.models.towers.layout import InputLayout
 
-Pooling = Literal["pooler", "cls", "mean"]
+Pooling = str
+"""A name of `realmctl.models.towers.poolings`, or `pooler`."""
 ProjectionHead = Literal["layer-norm", "plain", "none"]
 ProjectionInit = Literal["random", "pca"]
 Towers = Literal["shared", "separate", "query-only"]
@@ -43,6 +44,7 @@ class RetrieverSettings:
         block_encoder: SHA-256 of the tensors of the block tower.
         norm_eps: Epsilon of the layer norm after the projection; None for an imported tower.
         head: The steps behind the pooling of an imported tower, as `asdict` of them; None for a tower made here.
+        query_pooling, query_head: The same of the query tower, where it is not as the block tower.
         start: The initial projection.
         layout: How queries and blocks are read.
         block_retriever: Content hash of the retriever whose block encoder made the vectors that a fine-tuned one searches;
@@ -57,6 +59,8 @@ class RetrieverSettings:
     block_encoder: str
     norm_eps: float | None = None
     head: list[dict[str, Any]] | None = None
+    query_pooling: Pooling | None = None
+    query_head: list[dict[str, Any]] | None = None
     start: ProjectionStart
     layout: InputLayout
     block_retriever: str | None = None

@@ -31,6 +31,9 @@ def _files(folder: Path) -> list[Path]:
             return [folder / name]
         if (folder / f"{name}.index.json").is_file():
             return _parts(folder / f"{name}.index.json")
+    others = {"ONNX": ("*.onnx", "onnx/*.onnx"), "GGUF": ("*.gguf",), "OpenVINO": ("openvino/*.xml",)}
+    if found := next((name for name, places in others.items() if any(any(folder.glob(each)) for each in places)), None):
+        raise InputError(f"{folder} holds {found} alone, which is not read. Get the weights as model.safetensors.")
     raise InputError(
         f"{folder} holds no weights: neither {' nor '.join(WEIGHTS)}, whole or in parts. Get the folder again."
     )

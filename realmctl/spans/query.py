@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.errors import ConfigError
+
 Tokens = NDArray[np.int64]
 
 # Numbers that change results. They are not settings: if one changes, the versions of `mlm-init` and `condenser-init` must increase.
@@ -67,7 +69,15 @@ class Query:
 
 
 def hide(tokens: NDArray[np.integer], places: Iterable[int], mask_id: int, beside: Query | None = None) -> Query:
-    """Return the query in which [MASK] replaces the wordpieces at `places`. A place that is given twice is hidden once."""
+    """Return the query in which [MASK] replaces the wordpieces at `places`. A place that is given twice is hidden once.
+
+    Raises ConfigError for a negative `mask_id`: that of a tokenizer without a mask.
+    """
+    if mask_id < 0:
+        raise ConfigError(
+            "the tokenizer of these blocks has no mask, so nothing can be hidden in their texts. Use the blocks of a BERT's tokenizer, or "
+            "pretrain --target continuation --reader-lm, which needs no mask."
+        )
     masked: Tokens = np.array(tokens, dtype=np.int64)
     place_M: Tokens = np.fromiter(dict.fromkeys(places), dtype=np.int64)
     target_M = masked[place_M]

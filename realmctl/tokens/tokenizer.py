@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as LibraryTokenizer
-from tokenizers import models
+from tokenizers import models, processors
 
 from realmctl.errors import InputError
-from realmctl.tokens.frame import Frame, frame_of
+from realmctl.tokens.frame import AROUND_ONE, Frame, frame_of
 from realmctl.tokens.library_file import readable
 from realmctl.tokens.scripts import WITHOUT_BLANKS
 from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
@@ -39,6 +39,8 @@ from realmctl.tokens.tokenizer_folder import ROLES, SPECIALS, read_tokenizer
 from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, PlacedWords, is_bert_pipeline
 
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
+NO_TOKEN = -1
+"""The id of a special token that a vocabulary does not have."""
 KINDS = (models.WordPiece, models.BPE, models.Unigram)
 BYTE_LEVEL = "ByteLevel"
 BLANK, BYTE_BLANK = "\u2581", "\u0120"
@@ -61,14 +63,16 @@ class Tokenizer:
     Attributes:
         frame: the special tokens around the texts of an input.
         specials: the ids that never stand for text.
+        unk, cls, sep, mask: ids; NO_TOKEN for one that the vocabulary does not have.
 
     Raises:
-        InputError: a special token is missing, or the tokenizer puts no frame around two texts.
+        InputError: a special token is missing of a tokenizer that puts none around a text by itself, or it puts others around a text than a frame has.
     """
 
     def __init__(self, tokenizer: LibraryTokenizer, where: str = "tokenizer", names: Sequence[str] = SPECIALS) -> None:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-        if missing := [token for token in names if token not in vocabulary]:
+        missing = [token for token in names if token not in vocabulary]
+        if missing and (tokenizer.post_processor is None or not vocabulary):
             raise InputError(
                 f"{where}: the vocabulary has no {', '.join(missing)}, but REALM needs it. Use the "
                 f"tokenizer of an encoder with a masked-language-model head, or train one (train:30522)."
@@ -79,12 +83,15 @@ class Tokenizer:
         self.vocabulary: dict[str, int] = vocabulary
         setup = json.loads(tokenizer.to_str())
         added = setup.pop("added_tokens")
-        self.pad, self.unk, cls, sep, self.mask = (vocabulary[token] for token in names)
+        pad, self.unk, cls, sep, self.mask = (vocabulary.get(token, NO_TOKEN) for token in names)
         special = {cls, sep, *(token["id"] for token in added if token["special"])}
         self.frame = self._frame(where, names, special)
-        self.cls, self.sep = self.frame.before, self.frame.after
-        self.names = (*names[:2], tokenizer.id_to_token(self.cls), tokenizer.id_to_token(self.sep), names[4])
-        self.specials = list(dict.fromkeys([self.pad, self.unk, self.cls, self.sep, self.mask, *sorted(special)]))
+        self.cls, self.sep = ((*ids, NO_TOKEN)[0] for ids in (self.frame.before, self.frame.after))
+        self.pad = next((each for each in (pad, self.sep, self.cls) if each != NO_TOKEN), 0)
+        roles = self.pad, self.unk, self.cls, self.sep, self.mask
+        self.names = tuple("" if each == NO_TOKEN else str(tokenizer.id_to_token(each)) for each in roles)
+        known = dict.fromkeys(each for each in [*roles, *sorted(special)] if each != NO_TOKEN)
+        self.specials = list(known)
         self.rows = max(vocabulary.values()) + 1
         self.dtype = np.dtype(np.uint16 if self.rows <= 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
@@ -108,8 +115,10 @@ class Tokenizer:
         self._starts: dict[tuple[str, tuple[int, ...]], tuple[int, ...]] = {}
 
     @classmethod
-    def load(cls, folder: Path) -> Tokenizer:
+    def load(cls, folder: Path, framed: bool = True) -> Tokenizer:
         """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, or of a blocks artifact.
+
+        framed: whether special tokens stand around a text, as the tokenizer says.
 
         Raises:
             InputError: there is no tokenizer, it is none that `read_tokenizer` reads, or it lacks what realmctl needs.
@@ -122,6 +131,8 @@ class Tokenizer:
                 f"{folder}: a {kind} tokenizer, but REALM needs WordPiece, BPE or Unigram. Name the folder of an encoder, or "
                 f"train one (train:30522)."
             )
+        if not framed:
+            tokenizer.post_processor = processors.TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
         with readable(folder):
             return cls(tokenizer, str(folder), names)
 
@@ -131,12 +142,20 @@ class Tokenizer:
         if not framed and tuple(names[2:4]) == SPECIALS[2:4]:
             return Frame.bert(self.vocabulary[names[2]], self.vocabulary[names[3]])
         frame = frame_of(self.tokenizer) if framed else None
-        if frame is None or not {frame.before, frame.after} <= {*special}:
+        if frame is None or not {*frame.before, *frame.after} <= {*special}:
             raise InputError(
-                f"{where}: it does not put special tokens such as {names[2]} and {names[3]} around two texts, so inputs cannot be "
-                "laid out. Use the tokenizer of an encoder."
+                f"{where}: it does not put one special token such as {names[2]} before a text and one such as {names[3]} behind it, or none, so "
+                "inputs cannot be laid out. Use the tokenizer of an encoder."
             )
         return frame
+
+    def require_masks(self, where: object) -> None:
+        """Raise InputError unless the vocabulary has a mask, and a frame of two texts, which masked language models read."""
+        if self.mask == NO_TOKEN or not self.frame.between or self.frame.around_one != AROUND_ONE:
+            raise InputError(
+                f"{where}: its tokenizer is of a retriever alone: it has no mask, or no special tokens around two texts, and a masked language "
+                "model reads both. Use the blocks of a BERT's tokenizer, or a language model that reads (pretrain --target continuation --reader-lm)."
+            )
 
     def _ids_of(self, text: str) -> list[int]:
         found: list[int] = self._plain.encode(text, add_special_tokens=False).ids
@@ -379,7 +398,7 @@ class Tokenizer:
                 config["tokenize_chinese_chars"] = False
         elif not self.frame.second_segment:
             config["model_input_names"] = ["input_ids", "attention_mask"]
-        config |= dict(zip(ROLES, self.names, strict=True))
+        config |= {role: name for role, name in zip(ROLES, self.names, strict=True) if name}
         (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
 
     def _given(self, text: str, goes_on: bool = False) -> tuple[str, int]:

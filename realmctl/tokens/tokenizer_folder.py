@@ -47,7 +47,7 @@ PLAIN_CLASSES = frozenset(
         *("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"),
         *(
             f"{name}Tokenizer{end}"
-            for name in ("Roberta", "XLMRoberta", "Camembert", "ModernBert", "Gemma", "Llama")
+            for name in ("Roberta", "XLMRoberta", "Camembert", "ModernBert", "Gemma", "Llama", "Qwen2", "T5", "Albert")
             for end in ("", "Fast")
         ),
     )
@@ -126,7 +126,8 @@ def _require_known(folder: Path, config: Mapping[str, Any]) -> None:
     if named is not None and named not in WORDPIECE_CLASSES | PLAIN_CLASSES:
         raise InputError(
             f"{folder}: its tokenizer is a {str(named)[:60]}, and what that class does is not done here. Use a model whose tokenizer "
-            "is BERT's, RoBERTa's, XLM-R's, CamemBERT's, MPNet's, ModernBERT's, Gemma's or Llama's, or save it as one tokenizer.json."
+            "is BERT's, RoBERTa's, XLM-R's, CamemBERT's, MPNet's, ModernBERT's, Gemma's, Llama's, Qwen's, T5's or ALBERT's, or save it as one "
+            "tokenizer.json."
         )
     for name, obeyed in (
         ("do_basic_tokenize", (None, True)),

@@ -68,7 +68,7 @@ def test_unsigned_ids_do_not_wrap(kind: type) -> None:
     assert a_packer.query([np.array([60_000], kind)], 64).ids_BL.tolist() == [[1, 60_000, 2]]
 
 
-@pytest.mark.parametrize("frame", [Frame.bert(1, 2), Frame(before=1, between=(2, 2), after=2, second_segment=0)])
+@pytest.mark.parametrize("frame", [Frame.bert(1, 2), Frame(before=(1,), between=(2, 2), after=(2,), second_segment=0)])
 def test_hidden_wordpieces_are_asked_for_where_they_stand(frame: Frame) -> None:
     """Alone and beside a text: at each place stands the mask, and its target is the wordpiece that was there."""
     collator = Collator(frame, pad_id=0, mask_id=3)

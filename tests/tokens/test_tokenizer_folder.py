@@ -11,6 +11,7 @@ import pytest
 from transformers import AddedToken, AutoTokenizer, BertTokenizer
 
 from realmctl.errors import InputError
+from realmctl.tokens.frame import Frame
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.tokens.tokenizer_folder import stated_length
 from tests.fixtures import families
@@ -163,6 +164,13 @@ def test_a_tokenizer_without_a_frame_and_one_of_sentencepiece_are_refused(tmp_pa
     words.backend_tokenizer.post_processor = families.processors.TemplateProcessing(
         single="$A", pair="$A $B", special_tokens=[]
     )
+    words.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    alone = Tokenizer.load(tmp_path)
+    assert alone.frame == Frame((), (), (), 0)
+    with pytest.raises(InputError, match="of a retriever alone"):
+        alone.require_masks("blocks")
+    twice = families.processors.TemplateProcessing(single="<s> <s> $A", pair="$A $B", special_tokens=[("<s>", 0)])
+    words.backend_tokenizer.post_processor = twice
     words.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(InputError, match="</s>"):
         Tokenizer.load(tmp_path)

@@ -100,7 +100,7 @@ def test_the_title_is_on_the_blocks_side_alone(chain):
     objective = objective_of(chain)
     [chunk] = objective.draw(0)
     queries, blocks = chunk.queries, chunk.blocks
-    cls, sep = objective.collator.frame.before, objective.collator.frame.after
+    [cls], [sep] = objective.collator.frame.before, objective.collator.frame.after
     for row, pair in enumerate(chunk.examples):
         [(title, body)] = pair.blocks
         assert queries.ids_BL[row, : queries.lengths_B[row]].tolist() == [cls, *pair.query, sep][:24]

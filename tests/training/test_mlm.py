@@ -74,7 +74,7 @@ def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     batch.packed.ids_BL.flatten()[batch.place_M] = batch.target_M
     for ids, example in zip(batch.packed.ids_BL.tolist(), drawn, strict=True):
         parts = [restored(part).tolist() for part in (example, example.beside) if part]
-        whole = [collator.frame.before, *(token for part in parts for token in [*part, collator.frame.after])]
+        whole = [*collator.frame.before, *(token for part in parts for token in [*part, *collator.frame.after])]
         assert ids[: len(whole)] == whole
 
 

@@ -29,7 +29,7 @@ def embed(tower, ids, segments):
 def brute_force(objective, part, marginal, *, rows_BN=None):
     """The loss of a batch, one query and one candidate at a time; of other candidates than its own if given."""
     corpus, collator = objective.corpus, objective.collator
-    cls, sep = collator.frame.before, collator.frame.after
+    [cls], [sep] = collator.frame.before, collator.frame.after
     total, pieces = torch.zeros(()), 0
     for query, rows in zip(part.asked.queries, (part.rows_BN if rows_BN is None else rows_BN).tolist(), strict=True):
         x = query.tokens.tolist()

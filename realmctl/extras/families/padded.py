@@ -19,10 +19,11 @@ class Padded(Family):
     def layer_states(self, base: Encoder, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
         """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
         self.require_positions(base.config, packed.ids_BL.shape[1], "Lengths of the inputs")
-        last = len(self.from_below(base)) - 1
+        last = base.config.num_hidden_layers
+        on_host = packed.mask_BL if packed.mask_on_host is None else packed.mask_on_host
         found = base(
             input_ids=packed.ids_BL,
-            attention_mask=packed.mask_BL.long(),
+            attention_mask=None if self.sees_no_padding(base.config) or on_host.all() else packed.mask_BL.long(),
             output_hidden_states=any(layer != last for layer in layers),
             return_dict=True,
         )
@@ -32,6 +33,9 @@ class Padded(Family):
 
     def states_at(self, base: Encoder, packed: TokenBatch, position_BP: Tensor) -> Tensor:
         """Return the output at some positions of each row, [B, P, H]."""
-        last = len(self.from_below(base)) - 1
-        state_BLH = self.layer_states(base, packed, (last,))[0]
+        state_BLH = self.layer_states(base, packed, (base.config.num_hidden_layers,))[0]
         return state_BLH.gather(1, position_BP[..., None].expand(-1, -1, state_BLH.shape[-1]))
+
+    def sees_no_padding(self, config: object) -> bool:
+        """Whether no real token attends to the padding behind it, so that no mask is needed."""
+        return False

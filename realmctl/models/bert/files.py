@@ -115,14 +115,15 @@ def read_config(folder: Path, kind: str | None = None) -> Any:
         check_sizes(config.to_dict())
         check_numbers(config)
         known.check(config)
-        if (activation := getattr(config, known.activation)) not in ACTIVATIONS:
+        if known.activation and (activation := getattr(config, known.activation)) not in ACTIVATIONS:
             names = ", ".join(ACTIVATIONS)
             raise ValueError(f"{known.activation} is {str(activation)[:40]!r}, and what can be computed is {names}")
+        weights = known.weights(config)
     except Exception as error:  # classes of transformers raise many kinds for fields of a wrong type
         raise InputError(
             f"{path} does not describe a {found} encoder that can be used: {one_line(error)}. Use another folder."
         ) from None
-    require_memory(known.weights(config), folder)
+    require_memory(weights, folder)
     return config
 
 
@@ -177,9 +178,13 @@ def save_bert(model: Encoder, folder: Path) -> None:
 def load_bert(folder: Path, pooler: bool) -> Encoder:
     """Load a base model that `save_bert` wrote. Raises InputError that names a tensor which does not fit."""
     config = read_config(folder)
+    known, tensors = family(config.model_type), load_tensors(folder / "model.safetensors")
     with WithoutDraws():
-        model = family(config.model_type).new_base(config, pooler)
-    load_into(model, load_tensors(folder / "model.safetensors"), folder)
+        model = known.new_base(config, pooler)
+    twice = {name: tensors[source] for name, source in known.tied.items() if source in tensors}
+    load_into(
+        model, {**tensors, **{name: tensor for name, tensor in twice.items() if name in model.state_dict()}}, folder
+    )
     return model.eval()
 
 

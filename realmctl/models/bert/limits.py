@@ -38,7 +38,11 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
         value = fields.get(name, 1)
         if type(value) is not int or not 1 <= value <= most:
             raise ValueError(f"{name} is {str(value)[:40]!r}; it must be an integer from 1 to {most:,}")
-    if "hidden_size" in fields and fields["hidden_size"] % fields.get("num_attention_heads", 1):
+    if (
+        "hidden_size" in fields
+        and "head_dim" not in fields
+        and fields["hidden_size"] % fields.get("num_attention_heads", 1)
+    ):
         raise ValueError(f"{fields['num_attention_heads']} heads do not divide hidden_size {fields['hidden_size']}")
     pad = fields.get("pad_token_id")
     if pad is not None and (type(pad) is not int or not 0 <= pad < fields.get("vocab_size", SIZE_LIMITS["vocab_size"])):

@@ -31,8 +31,9 @@ class Family(ABC):
         tied: {name of a tensor of the masked language model: name of the tensor that it is}. A file holds each pair once or twice.
         rates: the names of the dropout rates in config.json.
         has_pooler: whether the base model has a tanh pooler over the first token.
-        activation: the name of the activation of the layers in config.json.
+        activation: the name of the activation of the layers in config.json; empty for layers without one.
         attention: transformers' name of the attention that its classes compute; config.json does not choose it.
+        framed: whether special tokens stand around a text.
     """
 
     model_type: ClassVar[str]
@@ -45,10 +46,13 @@ class Family(ABC):
     has_pooler: ClassVar[bool] = True
     activation: ClassVar[str] = "hidden_act"
     attention: ClassVar[str] = "sdpa"
+    framed: ClassVar[bool] = True
 
     def config_of(self, fields: Mapping[str, Any]) -> Any:
-        """Return the configuration in the fields of a config.json. Raises errors of many kinds for fields of a wrong type."""
-        return self.config.from_dict({**fields, "model_type": self.model_type}, attn_implementation=self.attention)
+        """Return the configuration in the fields of a config.json, for weights in float32. Raises errors of many kinds for fields of a wrong type."""
+        kept = {name: value for name, value in fields.items() if name != "torch_dtype"}
+        fixed = {"model_type": self.model_type, "dtype": "float32"}
+        return self.config.from_dict({**kept, **fixed}, attn_implementation=self.attention)
 
     def positions(self, config: Any) -> int:
         """Return the most tokens of an input."""

@@ -11,12 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 HeadStepKind = Literal["dense", "layer-norm", "normalize", "truncate"]
-Activation = Literal["identity", "tanh", "relu", "gelu"]
+Activation = Literal["identity", "tanh", "relu", "gelu", "silu", "sigmoid"]
 ACTIVATIONS: dict[Activation, type[nn.Module]] = {
     "identity": nn.Identity,
     "tanh": nn.Tanh,
     "relu": nn.ReLU,
     "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "sigmoid": nn.Sigmoid,
 }
 MAX_STEPS, MAX_WIDTH = 16, 65_536
 

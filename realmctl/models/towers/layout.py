@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
-from realmctl.tokens.frame import AROUND_ONE, Frame
+from realmctl.tokens.frame import Frame
 
 BlockForm = Literal["pair", "separated", "joined"]
 """pair: `[CLS] title [SEP] body [SEP]` in segments 0 and 1. separated: the same in segment 0 (DPR).
@@ -44,20 +44,21 @@ class Prefix:
 
 @dataclass(frozen=True)
 class InputLayout:
-    """The form of the inputs. The default is REALM's."""
+    """The form of the inputs. The default is REALM's. pools_prefixes: whether pooling reads the tokens of a prefix, and those before it."""
 
     blocks: BlockForm = "pair"
     query_prefix: Prefix = Prefix()
     block_prefix: Prefix = Prefix()
+    pools_prefixes: bool = True
 
     def extra_tokens(self, frame: Frame) -> int:
         """Return the number of tokens of a block besides its title and its body."""
-        return (AROUND_ONE if self.blocks == "joined" else frame.around_two) + len(self.block_prefix.ids)
+        return (frame.around_one if self.blocks == "joined" else frame.around_two) + len(self.block_prefix.ids)
 
     def query(self, collator: Collator, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] prefix x [SEP]`, at most `length` tokens."""
         texts = [collator.at_start(self.query_prefix.before(collator, tokens)) for tokens in token_lists]
-        return collator.query(texts, length)
+        return self._pooled(collator.query(texts, length), self.query_prefix, collator)
 
     def block(
         self, collator: Collator, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int
@@ -66,9 +67,14 @@ class InputLayout:
         before = functools.partial(self.block_prefix.before, collator)
         if self.blocks == "joined":
             texts = [collator.at_start(before(np.concatenate(pair))) for pair in zip(titles, bodies, strict=True)]
-            return collator.query(texts, length)
+            return self._pooled(collator.query(texts, length), self.block_prefix, collator)
         titles = [before(title) for title in titles]
         packed = collator.block([*map(collator.at_start, titles)], [*map(collator.at_start, bodies)], length)
+        packed = self._pooled(packed, self.block_prefix, collator)
         if self.blocks == "pair":
             return packed
         return dataclasses.replace(packed, segments_BL=torch.zeros_like(packed.segments_BL))
+
+    def _pooled(self, packed: TokenBatch, prefix: Prefix, collator: Collator) -> TokenBatch:
+        left_out = 0 if self.pools_prefixes or not prefix.ids else len(collator.frame.before) + len(prefix.ids)
+        return dataclasses.replace(packed, unpooled=left_out)

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from realmctl.models.bert.modules import Encoder, draw_weights
@@ -17,6 +18,7 @@ from realmctl.models.families.known import family_of
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import Pooling
+from realmctl.models.towers.poolings import poolings_of
 
 
 class PooledBert(nn.Module):
@@ -31,6 +33,8 @@ class PooledBert(nn.Module):
         super().__init__()
         self.bert = bert
         self.pooling: Pooling = pooling
+        self.poolings = poolings_of(pooling)
+        self.pooled_width = int(bert.config.hidden_size) * len(self.poolings)
 
     @property
     @abstractmethod
@@ -57,19 +61,21 @@ class PooledBert(nn.Module):
         return self.project(self.pool(packed))
 
     def pool(self, packed: TokenBatch) -> Tensor:
-        """Return one vector for each row, float32 [B, H].
+        """Return one vector for each row, float32 [B, H], H being `pooled_width`.
 
         With `cls` and `pooler` the last layer runs at the [CLS] position only.
         """
-        if self.pooling == "mean":
-            return self.pool_states(hidden_states(self.bert, packed), packed)
-        return self.pool_states(cls_state(self.bert, packed)[:, None], packed)
+        if self.pooling in ("cls", "pooler") and not packed.unpooled:
+            return self._pooled(cls_state(self.bert, packed))
+        return self.pool_states(hidden_states(self.bert, packed), packed)
 
     def pool_states(self, state_BLH: Tensor, packed: TokenBatch) -> Tensor:
         """Return one vector for each row of last-layer states, float32 [B, H]. The states are zeros at padding."""
-        if self.pooling == "mean":
-            return state_BLH.float().sum(1) / packed.lengths_B[:, None]
-        state_BH = state_BLH[:, 0].float()
+        state_BLH, pooled_BL = state_BLH.float(), packed.pooled_BL
+        return self._pooled(torch.cat([pool(state_BLH, pooled_BL) for pool in self.poolings], -1))
+
+    def _pooled(self, state_BH: Tensor) -> Tensor:
+        state_BH = state_BH.float()
         if self.pooling == "pooler":
             with full_precision(state_BH.device):
                 state_BH = self.bert.pooler(state_BH[:, None])

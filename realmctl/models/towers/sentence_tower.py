@@ -23,6 +23,7 @@ from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import HeadStep, head_of, steps_of
 from realmctl.models.towers.pooled_bert import PooledBert
+from realmctl.models.towers.poolings import poolings_of
 from realmctl.models.weights import load_into, load_tensors, save_tensors
 
 HEAD_FILE = "projection.safetensors"
@@ -44,14 +45,14 @@ class SentenceTower(PooledBert):
     def __init__(self, bert: Encoder, pooling: Pooling, steps: Sequence[HeadStep], scale: float = 1.0) -> None:
         super().__init__(bert, pooling)
         self.steps = tuple(steps)
-        self.head = head_of(bert.config.hidden_size, steps)
+        self.head = head_of(self.pooled_width, steps)
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
         self.fit_pooler()
 
     @property
     def width(self) -> int:
         """Width D of the embeddings."""
-        return self.steps[-1].width if self.steps else int(self.bert.config.hidden_size)
+        return self.steps[-1].width if self.steps else self.pooled_width
 
     def project(self, pooled_BH: Tensor) -> Tensor:
         """Return the embeddings of what `pool` returned, float32 [B, D]."""
@@ -86,7 +87,7 @@ class SentenceTower(PooledBert):
         """Read what `save` wrote. Raises InputError that names a tensor which does not fit."""
         bert = load_bert(folder, pooler=pooling == "pooler")
         try:
-            tower = cls(bert, pooling, steps_of(described, bert.config.hidden_size))
+            tower = cls(bert, pooling, steps_of(described, int(bert.config.hidden_size) * len(poolings_of(pooling))))
         except ValueError as error:
             raise InputError(f"{folder}: {error}. The retriever.json of the folder above was changed.") from None
         rest = {f"bert.{name}": tensor for name, tensor in bert.state_dict().items()}

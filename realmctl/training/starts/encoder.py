@@ -56,6 +56,7 @@ def starting_bert(
             "--bert FOLDER, or --bert scratch:SIZE, such as scratch:tiny, for random weights."
         )
     words = Tokenizer.load(blocks.path)
+    words.require_masks(blocks)
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)

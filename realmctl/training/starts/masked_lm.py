@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokenizer_folder, writing
-from realmctl.artifacts.description import ENCODER, EncoderDescription, write_description
+from realmctl.artifacts.description import ENCODER, EncoderDescription, Pooling, write_description
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.execution import processes
@@ -52,7 +53,8 @@ def save_start(
 ) -> None:
     """Write the encoder, its description and tokenizer; and the retriever on the same BERT, if there is one, as a part."""
     save_masked_lm(mlm, out.path)
-    write_description(out.file(ENCODER), replace(described, pooling=retriever.pooling) if retriever else described)
+    pooling = next((each for each in get_args(Pooling) if retriever and each == retriever.pooling), described.pooling)
+    write_description(out.file(ENCODER), replace(described, pooling=pooling))
     out.copy_folder(".", tokenizer_folder(blocks))
     if retriever and processes.is_first():
         with writing(out.path / "retriever", replace(out.origin, kind="retriever")) as part:

@@ -78,9 +78,7 @@ def test_the_loss_is_the_mean_over_all_wordpieces_and_that_over_the_masks(chain:
     last, decoded = objective.model(part.masked.packed, plain, part.visible_BLL)
     rebuilt, filled, bags = [], [], []
     head = as_transformers(mlm).cls
-    special = (plain.ids_BL == objective.examples.collator.frame.before) | (
-        plain.ids_BL == objective.examples.collator.frame.after
-    )
+    special = torch.isin(plain.ids_BL, torch.tensor(sorted(objective.examples.collator.frame.ids)))
     for row, query in enumerate(part.masked.queries):
         hidden = dict(zip((query.places + 1).tolist(), query.targets.tolist(), strict=True))
         for position in range(1, len(query.tokens) + 1):

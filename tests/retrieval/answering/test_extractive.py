@@ -103,8 +103,8 @@ def test_a_wider_beam_may_be_asked_for(qa_model, chain):
 
 def test_special_tokens_in_a_question_are_text(answerer):
     specials = {
-        answerer.searcher.collator.frame.before,
-        answerer.searcher.collator.frame.after,
+        *answerer.searcher.collator.frame.before,
+        *answerer.searcher.collator.frame.after,
         answerer.searcher.collator.mask_id,
     }
     [tokens] = answerer.tokens(["Is [MASK] or [SEP] a [CLS]?"])

@@ -40,11 +40,10 @@ class Graph(nn.Module):
         tower = self.tower
         segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         state_BLH = self.bert(input_ids, attention_mask=attention_mask, **segments).last_hidden_state
-        if tower.pooling == "mean":
-            mask_BL1 = attention_mask[:, :, None].to(state_BLH.dtype)
-            pooled_BH = (state_BLH * mask_BL1).sum(1) / mask_BL1.sum(1)
-        else:
+        if tower.pooling in ("cls", "pooler"):
             pooled_BH = tower.bert.pooler(state_BLH) if tower.pooling == "pooler" else state_BLH[:, 0]
+        else:
+            pooled_BH = torch.cat([pool(state_BLH, attention_mask.bool()) for pool in tower.poolings], -1)
         if isinstance(tower, Tower):
             embedding_BD: Tensor = tower.norm(tower.projection(pooled_BH))
         else:

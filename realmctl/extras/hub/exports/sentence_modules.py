@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from realmctl.errors import ConfigError
+from realmctl.models.families.known import family_of
 from realmctl.models.retriever import Tower
 from realmctl.models.retriever_settings import NORM_EPS
 from realmctl.models.towers.head_steps import Activation
@@ -38,6 +39,8 @@ CLASSES: Mapping[Activation, str] = {
     "tanh": "torch.nn.modules.activation.Tanh",
     "relu": "torch.nn.modules.activation.ReLU",
     "gelu": "torch.nn.modules.activation.GELU",
+    "silu": "torch.nn.modules.activation.SiLU",
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
 }
 MODULES = "sentence_transformers.models."
 Module = tuple[str, dict[str, Any], dict[str, Tensor]]
@@ -67,9 +70,14 @@ def write_modules(
 
     Returns the names of the modules after pooling. Raises ConfigError if `projection` cannot be had of this tower.
     """
-    hidden, mean = tower.bert.config.hidden_size, tower.pooling == "mean"
-    _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
-    pooling = {"word_embedding_dimension": hidden, "pooling_mode_cls_token": not mean, "pooling_mode_mean_tokens": mean}
+    modes = ["cls"] if tower.pooling == "pooler" else tower.pooling.split("+")
+    pooling: dict[str, Any] = {"word_embedding_dimension": tower.bert.config.hidden_size}
+    if {*modes} <= {"cls", "mean"}:  # as versions before 5.7 read it too
+        pooling |= {"pooling_mode_cls_token": "cls" in modes, "pooling_mode_mean_tokens": "mean" in modes}
+    else:
+        pooling["pooling_mode"] = modes
+    if not layout.pools_prefixes:
+        pooling["include_prompt"] = False
     head = list[Module]()
     if tower.pooling == "pooler":
         pooler = tower.bert.pooler
@@ -82,9 +90,12 @@ def write_modules(
             f"--projection none: {' and '.join(name for name, _, _ in head)} follow the pooling, and their weights would be lost. Use "
             "--projection fold, or train with --projection-head none."
         )
-    modules: list[Module] = [("Pooling", pooling, {}), *head]
+    framed = family_of(tower.bert).framed
+    modules: list[Module] = [*([("Pooling", pooling, {})] if framed else []), *head]
+    if framed:
+        _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
     paths = [
-        ("Transformer", ""),
+        ("Transformer" if framed else "StaticEmbedding", ""),
         *((module[0], _write_module(folder, n, *module)) for n, module in enumerate(modules, 1)),
     ]
     listed = [
@@ -154,7 +165,7 @@ def _projection(tower: Tower) -> Iterator[Module]:
 
 
 def _head(tower: SentenceTower) -> Iterator[Module]:
-    widths = [int(tower.bert.config.hidden_size), *(step.width for step in tower.steps)]
+    widths = [tower.pooled_width, *(step.width for step in tower.steps)]
     for step, module, width in zip(tower.steps, tower.head, widths, strict=False):
         if step.kind == "normalize":
             yield "Normalize", {}, {}
