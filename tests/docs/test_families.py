@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from docs.make_families import EXCEPT, HEAD, PAGE, TABLE
+from docs.make_families import EXCEPT, HEAD, KINDS, KINDS_HEAD, PAGE, TABLE
 from realmctl.cli.available_stages import available_stages
 from realmctl.extras.families import OFFERS
 from realmctl.models.families.known import FAMILIES
 from tests.extras.families import test_whole_chain as test_families
+from tests.fixtures import kinds
 
 
 def test_the_table_of_families():
@@ -17,13 +18,23 @@ def test_the_table_of_families():
     rows = [
         [cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table[0].splitlines() if line.startswith("| `")
     ][1:]
-    towers = [name for name, where in OFFERS["realmctl.families"].items() if ".tower_only:" in where]
+    offered = OFFERS["realmctl.families"].items()
+    towers = [name for name, where in offered if where.partition(":")[0].endswith((".tower_only", ".static"))]
     assert [cells[0] for cells in rows] == [name for name in FAMILIES.names() if name not in towers]
-    [named] = re.findall(r"\*Towers alone\* are (.*?):", PAGE.read_text(encoding="utf-8"))
-    assert re.findall("`([a-z_]+)`", named) == towers
+    [named] = re.findall(r"\*Towers alone\* are (.*?):", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert re.findall("`([a-z0-9_]+)`", named) == towers
     for model_type, *_, stages, states, log_probabilities, gradients, vectors in rows:
         assert stages == EXCEPT.get(model_type, "all").strip("`")
         assert max(map(float, (states, log_probabilities, gradients, vectors))) < 1e-5
+
+
+def test_the_table_of_kinds():
+    table = KINDS.search(PAGE.read_text(encoding="utf-8"))
+    assert table and KINDS_HEAD in table[0]
+    rows = [line.replace(r"\|", "").split("|")[1:-1] for line in table[0].splitlines() if line.startswith("| `")]
+    assert [cells[0].strip(" `") for cells in rows] == [*kinds.KINDS]
+    for _, _, _, _, queries, blocks, export, gradients in rows:
+        assert max(float(queries), float(blocks), float(gradients.strip() or 0)) < 1e-5 and float(export) < 2e-6
 
 
 def test_the_stages_that_the_page_names_are_run_with_every_family():

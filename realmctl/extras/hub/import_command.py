@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 from realmctl.artifacts import catalogue
-from realmctl.artifacts.description import Pooling
 from realmctl.pipeline import InWorkspace, Show, argument, help_texts, output, reads, runtime, setting
 from realmctl.pipeline import source as from_outside
 from realmctl.pipeline.fields import MOST_WORKERS
@@ -20,8 +19,8 @@ class Import(InWorkspace):
     Of REALM's checkpoints, an embedder or a scorer becomes a retriever, an encoder an encoder, and a reader a
     span-reader. An open-QA checkpoint becomes blocks and a qa-model.
 
-    Encoders are folders of sentence-transformers, Contriever, DPR and plain encoders of the families BERT,
-    RoBERTa, XLM-R, CamemBERT, MPNet and ModernBERT. No code of a folder is executed.
+    Encoders are folders of sentence-transformers, model2vec, Contriever, DPR and plain encoders of the families BERT,
+    RoBERTa, XLM-R, CamemBERT, MPNet, ModernBERT, DistilBERT, Qwen3, Gemma, T5 and more. No code of a folder is executed.
     """
 
     computes = True
@@ -49,7 +48,7 @@ class Import(InWorkspace):
         hub=True,
         panel=ENCODERS,
     )
-    pooling: Pooling | None = setting(
+    pooling: Literal["pooler", "cls", "mean", "max", "lasttoken", "weightedmean"] | None = setting(
         "How states become one vector, for a plain encoder. Other folders say it themselves.",
         default=None,
         panel=ENCODERS,

@@ -112,11 +112,13 @@ def test_an_export_gives_the_vectors_back(kind, folder, retriever, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("model_type", kinds.MODELS)
-def test_gradients_are_those_of_transformers(model_type, tmp_path):
-    """Of a sum over a batch with padding, for each weight. transformers reads what was saved, and pads where the folder says."""
-    folder = kinds.plain(model_type, tmp_path / "plain")
-    made = import_encoder(folder, None, None, EncoderSettings(pooling="mean"), tmp_path / "retriever")
+def gradients_apart(model_type: str, folder: Path) -> float:
+    """The largest deviation of a gradient from transformers', as a share of its tensor's largest number where that is above 1.
+
+    Of a sum over a batch with padding, for each weight. transformers reads what was saved, and pads where the folder says.
+    """
+    plain_folder = kinds.plain(model_type, folder / "plain")
+    made = import_encoder(plain_folder, None, None, EncoderSettings(pooling="mean"), folder / "retriever")
     loaded, words, collator = ours(made)
     if model_type in ("t5", "mt5"):
         plain = family(model_type).base.from_pretrained(made.path / "block").eval()
@@ -124,18 +126,25 @@ def test_gradients_are_those_of_transformers(model_type, tmp_path):
         plain = AutoModel.from_pretrained(made.path / "block", **attention(model_type)).eval()
     packed = loaded.pack_queries(collator, words.tokens(QUERIES), loaded.query_length)
     loaded.embed_queries(packed)[:, 0].sum().backward()
-    batch = AutoTokenizer.from_pretrained(folder)(QUERIES, return_tensors="pt", padding=True)
+    batch = AutoTokenizer.from_pretrained(plain_folder)(QUERIES, return_tensors="pt", padding=True)
     batch.pop("token_type_ids", None)
     state, mask = plain(**batch).last_hidden_state, batch["attention_mask"][..., None]
     (torch.where(mask > 0, state, 0).sum(1) / mask.sum(1))[:, 0].sum().backward()
     found = dict(loaded.query_tower.bert.named_parameters())
-    compared = 0
-    for name, weight in plain.named_parameters():
-        if weight.grad is not None and name in found:
-            scale = max(1.0, float(weight.grad.abs().max()))
-            torch.testing.assert_close(found[name].grad / scale, weight.grad / scale, atol=1e-5, rtol=1e-4)
-            compared += 1
-    assert compared > 9
+    pairs = [
+        (weight.grad, found[name].grad)
+        for name, weight in plain.named_parameters()
+        if weight.grad is not None and name in found
+    ]
+    assert len(pairs) > 9
+    return max(float((a - b).abs().max() / a.abs().max().clamp(min=1)) for a, b in pairs)
+
+
+@pytest.mark.parametrize("model_type", kinds.MODELS)
+def test_gradients_are_those_of_transformers(model_type, tmp_path):
+    assert gradients_apart(model_type, tmp_path) < (
+        2e-5 if model_type == "bert" else 1e-5
+    )  # BERT's modules are realmctl's own
 
 
 def attention(model_type: str) -> dict[str, str]:

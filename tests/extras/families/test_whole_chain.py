@@ -269,6 +269,9 @@ def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     change("without-mask/tokenizer.json", lambda fields: fields["model"]["vocab"].pop("<mask>"))
     change("without-mask/tokenizer.json", lambda fields: fields["added_tokens"].pop())
     Chunk(corpus=(folder / "documents.jsonl",), tokenizer=str(folder / "modern"), workers=1).make(folder / "blocks")
+    Chunk(corpus=(folder / "documents.jsonl",), tokenizer=str(folder / "without-mask"), workers=1).make(
+        folder / "maskless"
+    )
     import_checkpoint(str(folder / "xlm-r"), folder / "other", ImportExtras(encoder=EncoderSettings(pooling="cls")))
     return folder
 
@@ -278,7 +281,7 @@ def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("import deberta --pooling cls", 3, "deberta-v2"),
         ("mlm-init --bert deberta", 3, "disentangled"),
-        ("chunk documents.jsonl --tokenizer without-mask --out new", 3, "<mask>"),
+        ("mlm-init --blocks maskless --bert scratch:tiny --out new", 3, "no mask"),
         ("chunk documents.jsonl --tokenizer without-frame --out new", 3, "</s>"),
         ("import small --pooling cls", 4, "118"),
         ("import modern --pooling pooler", 2, "modernbert"),

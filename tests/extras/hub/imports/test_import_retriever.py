@@ -312,7 +312,7 @@ def test_two_encoders_that_do_not_belong_together(tmp_path):
     for query, settings, error, says in (
         (asked, {}, ConfigError, "DPR"),
         (told, {"block_encoder": asked}, ConfigError, "ctx_encoder.*question_encoder"),
-        (asked, {"block_encoder": narrow}, ConfigError, "of 8 numbers"),
+        (asked, {"block_encoder": narrow}, ConfigError, "block encoder of 8"),
         (asked, {"block_encoder": told, "pooling": "mean"}, ConfigError, "cls"),
         (plain, {"block_encoder": foreign, "pooling": "mean"}, MismatchError, "foreign"),
     ):
