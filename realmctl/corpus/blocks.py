@@ -12,16 +12,20 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple, Protocol
 
 from realmctl.corpus.document import CharacterRange, Document, Link
-from realmctl.corpus.sections import Names
+from realmctl.corpus.sections import Sections
 from realmctl.corpus.sentences import splitter
 from realmctl.corpus.settings import CUTTERS, ChunkSettings
 from realmctl.tokens.tokenizer import Tokenizer
 
 MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
+
+
+FEWEST_WORDS = 15
+"""A block of lines has so many words where lines of its section can make them up."""
 
 
 class Sentence(NamedTuple):
@@ -38,7 +42,7 @@ class Wordpieces(Protocol):
 
     @property
     def title(self) -> bytes:
-        """The ids of the title, with the section."""
+        """The ids of the title."""
         ...
 
     @property
@@ -71,8 +75,8 @@ class Block:
         text: its text.
         sentences: where each sentence begins and ends (exclusive) in the text, in characters.
         anchors: its links: where the label begins and ends in the text, in characters, and the title of the page linked.
-        wordpieces: the wordpieces of title, section and text. They follow from these, so that they take no part in comparisons.
-        section: the headings around its first sentence, outermost first, with " / " between them; empty where there are none.
+        wordpieces: the wordpieces of title and text. They follow from these, so that they take no part in comparisons.
+        section: the headings around all of it, outermost first, with " / " between them; empty where there are none.
     """
 
     id: str
@@ -145,32 +149,39 @@ class BlockPacker(Cutter):
                     Document(f"{document.id}-{number}", document.title, passage, where=document.where)
                 )
             return
-        names = Names(self.wordpiece, document, self.settings)
-        groups = self.groups(document, names)
+        size, most, around = self.wordpiece.itemsize, self.settings.max_wordpieces, self.wordpiece.frame.around_two
+        title_ids = self.wordpiece.packed(document.title)
+        if self.settings.long_titles == "cut":
+            title_ids = title_ids[: (most - around) // 2 * size]
+        room = most - around - len(title_ids) // size
+        groups = self.groups(document, room)
         if not self.settings.keep_passages:
+            sections = Sections(document)
             for number, sentences in enumerate(groups):
-                yield _block(document, f"{document.id}-{number}", sentences, *names.of(sentences))
-        elif (fitting := next(groups, [])) or names.of([])[1]:
+                yield _block(document, f"{document.id}-{number}", sentences, title_ids, sections)
+        elif (fitting := next(groups, [])) or title_ids:
             further = [sentence for group in groups for sentence in group]
             if further and self.settings.long_sentences == "split":
                 self.shortened_passages += 1
                 further = []
-            yield _block(document, document.id, [*fitting, *further], *names.of(fitting))
+            yield _block(document, document.id, [*fitting, *further], title_ids)
 
-    def groups(self, document: Document, names: Names) -> Iterator[list[Sentence]]:
-        """Yield the sentences of each block: as many wordpieces as its name leaves room for, or one sentence."""
-        current, length, room = list[Sentence](), 0, names.least_room
-        for together in self.together(document, names.least_room):
-            further = sum(sentence.length for sentence in together)
+    def groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
+        """Yield the sentences of each block: at most `room` wordpieces, or one sentence. Where lines say something, a block of fewer than 15 words takes
+        whole lines from the one before it in its section.
+        """
+        former, current, length = list[list[Sentence]](), list[list[Sentence]](), 0
+        for together in self.together(document, room):
+            further = _length(together)
             if current and length + further > room:
-                yield current
-                current, length = [], 0
-            if not current:
-                room = names.room(together)
-            current += together
+                _join(document, former, current, room)
+                if former:
+                    yield [*chain(*former)]
+                former, current, length = current, [], 0
+            current.append(together)
             length += further
-        if current:
-            yield current
+        _join(document, former, current, room)
+        yield from ([*chain(*each)] for each in (former, current) if each)
 
     def together(self, document: Document, room: int) -> Iterator[list[Sentence]]:
         """Yield sentences that stay in one block: each alone, or with the leads before it, or those of a line that says something."""
@@ -181,7 +192,7 @@ class BlockPacker(Cutter):
         headings, taken = list[Sentence](), 0
         for line in self._undivided(document, room):
             parts, first = [line], line[0]
-            if headings and taken + sum(sentence.length for sentence in line) > room:
+            if headings and taken + _length(line) > room:
                 if taken + first.length <= room:
                     yield [*headings, first]
                     parts = [[sentence] for sentence in line[1:]]
@@ -196,7 +207,7 @@ class BlockPacker(Cutter):
             for together in parts:
                 if together[-1].end in ends:
                     headings += together
-                    taken += sum(sentence.length for sentence in together)
+                    taken += _length(together)
                 else:
                     yield [*headings, *together]
                     headings, taken = [], 0
@@ -212,7 +223,7 @@ class BlockPacker(Cutter):
         line = list[Sentence]()
         for sentence in sentences:
             goes_on = line and "\n" not in document.text[line[-1].end : sentence.start]
-            if goes_on and sum(each.length for each in line) + sentence.length <= room:
+            if goes_on and _length(line) + sentence.length <= room:
                 line.append(sentence)
                 continue
             if line:
@@ -268,7 +279,30 @@ class BlockPacker(Cutter):
         yield from self._fitting(text, middle, end, room)
 
 
-def _block(document: Document, identity: str, sentences: Sequence[Sentence], section: str, name: bytes) -> Block:
+def _length(sentences: Sequence[Sentence]) -> int:
+    return sum(sentence.length for sentence in sentences)
+
+
+def _words(document: Document, groups: Sequence[Sequence[Sentence]]) -> int:
+    return sum(len(document.text[each.start : each.end].split()) for each in chain(*groups))
+
+
+def _join(document: Document, former: list[list[Sentence]], current: list[list[Sentence]], room: int) -> None:
+    """Move lines from the end of a block to the begin of the next one, if that has few words and does not begin with a heading."""
+    if not document.has_lines or not former:
+        return
+    while len(former) > 1 and _words(document, current) < FEWEST_WORDS <= _words(document, former[:-1]):
+        begin = current[0][0].start
+        at = bisect_left(document.leads, (begin,))
+        is_section = at < len(document.leads) and document.leads[at].start == begin and document.leads[at].is_heading
+        if is_section or sum(map(_length, current)) + _length(former[-1]) > room:
+            return
+        current.insert(0, former.pop())
+
+
+def _block(
+    document: Document, identity: str, sentences: Sequence[Sentence], title_ids: bytes, sections: Sections | None = None
+) -> Block:
     spans, place, texts = list[CharacterRange](), 0, list[str]()
     for before, sentence in zip(_separators(document, sentences), sentences, strict=True):
         texts += before, document.text[sentence.start : sentence.end]
@@ -282,13 +316,13 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], sec
         sentences=tuple(spans),
         anchors=tuple(_anchors(document.links, sentences, spans)),
         wordpieces=PackedWordpieces(
-            title=name,
+            title=title_ids,
             body=b"".join([sentence.packed for sentence in sentences]),
             sentence_starts=list(accumulate((sentence.length for sentence in sentences[:-1]), initial=0))[
                 : len(sentences)
             ],
         ),
-        section=section,
+        section=sections.of(sentences) if sections else "",
     )
 
 

@@ -3,7 +3,7 @@
 blocks.jsonl.zst      one record for each block: id, document, title, text, sentences, anchors (character offsets), and section where it has one
 tokens.npy            wordpiece ids of all bodies, one after the other, without [CLS] and [SEP]
 offsets.npy           int64 [n + 1]; body i is tokens[offsets[i]:offsets[i + 1]]
-title_tokens.npy      the same for titles with sections, with title_offsets.npy
+title_tokens.npy      the same for titles, with title_offsets.npy
 sentence_starts.npy   int32; where each sentence starts in its body, in wordpieces, with sentence_offsets.npy
 uids.npy              uint64 [n]; see `Block.uid`
 """

@@ -48,7 +48,7 @@ class Corpus(Sequence[Block]):
         return self._bodies[row]
 
     def title(self, row: int) -> TokenIds:
-        """Wordpieces of the title, with the section."""
+        """Wordpieces of the title."""
         return self._titles[row]
 
     @property

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from realmctl.corpus.blocks import BlockPacker, Sentence
 from realmctl.corpus.document import Document
-from realmctl.corpus.sections import Names
 
 
 class SlidingWindow(BlockPacker):
     """Each block begins with the second half of the sentences of the one before it."""
 
-    def groups(self, document: Document, names: Names) -> Iterator[list[Sentence]]:
-        window, room = list[Sentence](), names.least_room
+    def groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
+        window = list[Sentence]()
         for together in self.together(document, room):
             if window and self._length([*window, *together]) > room:
                 yield window

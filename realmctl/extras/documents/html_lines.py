@@ -197,7 +197,14 @@ def _content(page: Any) -> Any:
 CHILDREN = {"blockquote": (), "details": ("summary",), "div": ("p",), "dl": ("dt", "dd"), "table": ("caption", "tr")}
 """Elements of which some lines lead others, and the elements in them that say which: terms lead definitions, a caption and names of columns lead rows, and
 a summary what it folds up. pandoc makes a `div` of an object of Sphinx, and a `blockquote` of a definition in a man page whose term is a paragraph before."""
+BOUNDS = frozenset({"article", "aside", "blockquote", "dd", "details", "figure", "li", "section", "td"})
+ADMONITIONS = frozenset({"admonition", "caution", "danger", "example", "hint", "important", "note", "tip", "warning"})
+"""Elements, and words of classes of a `div`, whose headings lead no further than their end, and end no section that they stand in."""
+LEVELS = 10
+"""Levels of headings in an element are so many below those around it."""
 LEADING = frozenset({"caption", "dt", "summary"})
+MOST_TERMS = 4
+"""Terms that share a definition. An index has many more one below the other, and a few that lead others."""
 LONGEST_TERM = 200
 """Longest paragraph that is a term, in characters."""
 
@@ -230,12 +237,18 @@ class _Leads:
         self._lines, self._kind = lines, kind
         self.led = dict[int, int]()
         self._open, self._paragraph = [_Part("")], 0
+        self._bounds, self._headings = (
+            list[int](),
+            list[int](),
+        )  # the lines with which open bounds begin; headings that lead on
 
     def begin(self, node: Any, tag: str) -> None:
         """Note that an element begins."""
         part, count = self._open[-1], len(self._lines)
         if tag == "p":
             self._paragraph = count
+        if _is_bound(node, tag):
+            self._bounds.append(count)
         if self._is_part(node, tag):
             self._open.append(_Part(tag, [*range(self._paragraph, count)] if tag == "blockquote" else []))
         elif tag in CHILDREN.get(part.tag, ()):
@@ -246,6 +259,10 @@ class _Leads:
     def end(self, node: Any, tag: str) -> None:
         """Note that it ends."""
         part, count = self._open[-1], len(self._lines)
+        if _is_bound(node, tag):
+            begin = self._bounds.pop()
+            while self._headings and self._headings[-1] >= begin:
+                self.led[self._headings.pop()] = count
         if self._is_part(node, tag):
             self._open.pop()
             if tag != "dl":
@@ -266,8 +283,14 @@ class _Leads:
         ):
             self.led[self._paragraph - 1] = count  # a definition, as many dialects of Markdown write it
 
+    def level(self, heading: int) -> int:
+        """The level of the next line, from 1; 0 if it is no heading. heading: the level that its element says."""
+        if heading:
+            self._headings.append(len(self._lines))
+        return heading and LEVELS * len(self._bounds) + heading
+
     def _lead(self, part: _Part) -> None:
-        self.led.update(dict.fromkeys(part.leading, len(self._lines)))
+        self.led.update(dict.fromkeys(part.leading[-MOST_TERMS:], len(self._lines)))
 
     def _is_part(self, node: Any, tag: str) -> bool:
         if tag == "div":
@@ -278,6 +301,13 @@ class _Leads:
         while before is not None and before.tag == "-text" and not before.text().strip():
             before = before.prev
         return self._kind == "man" and before is not None and before.tag == "p" and len(before.text()) <= LONGEST_TERM
+
+
+def _is_bound(node: Any, tag: str) -> bool:
+    if tag != "div":
+        return tag in BOUNDS
+    names = node.attributes.get("class")
+    return bool(names) and not ADMONITIONS.isdisjoint(names.split())
 
 
 def _names_columns(row: Any) -> bool:
@@ -308,7 +338,7 @@ def _lines(content: object, is_marked: bool, kind: str) -> list[LedLine]:
             text = ""
         for each in text.split("\n") if in_code else [text]:
             if found := each.rstrip() if in_code else _one_line(each):
-                lines.append((found, in_heading))
+                lines.append((found, leads.level(in_heading)))
 
     stack: list[tuple[Any, bool]] = [(content, False)]
     while stack:

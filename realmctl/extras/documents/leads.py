@@ -19,7 +19,8 @@ def led_lines(lines: Sequence[tuple[str, float]], led: Mapping[int, int]) -> lis
     until, sections, around = {**led}, list[tuple[float, int]](), list[int]()
     for number, (_, level) in enumerate([*lines, ("", float("-inf"))]):
         while level and sections and sections[-1][0] >= level:
-            until[sections.pop()[1]] = number
+            section = sections.pop()[1]
+            until[section] = min(number, until.get(section, number))
         if level:
             sections.append((level, number))
     found = list[LedLine]()
