@@ -155,7 +155,7 @@ def test_a_step_of_pretrain(made: Any) -> None:
         batch_size=3,
         candidates=4,
         precision="fp32",
-        target_length=40,
+        target_length=4,
     )
     retriever = Retriever.load(made.retriever.path, dropout=0.0)
     objective = RealmObjective(settings, retriever, IndexInUse(made.index, "cpu"))
