@@ -280,6 +280,18 @@ KINDS: dict[str, Kind] = {
         {},
         {"hnsw.bin": "with `--type hnsw`"},
     ),
+    "late-index": Kind(
+        "`late-embed`",
+        {
+            "token_vectors.npy": "the vectors of all tokens that count, end to end",
+            "offsets.npy": "where each block begins in `token_vectors.npy`",
+            "late.json": "how texts are read: lengths, prompts, what does not count",
+            "projection.safetensors": "the layers over tokens",
+            **{f"encoder/{name}": text for name, text in _BERT.items() if name != "vocab.txt"},
+        },
+        {},
+        {"projection.safetensors": "for an encoder with layers over tokens"},
+    ),
     "knn-utility": Kind(
         "`eval-knn-lm`", {"utility.json": "means over hidden wordpieces, with and without neighbours, in nats"}, {}, {}
     ),

@@ -63,7 +63,7 @@ ROUTERS = ("Router", "Asym")
 Route = Literal["query", "document"]
 OTHER_MODELS = {
     "SparseEncoder": "a SPLADE-like encoder, which gives a weight for each word of its vocabulary and no dense vector",
-    "MultiVectorEncoder": "a late-interaction encoder as ColBERT, which gives a vector for each token and not one for a text",
+    "MultiVectorEncoder": "a late-interaction encoder as ColBERT, which gives a vector for each token and not one for a text. `late-embed`, of the lab, reads it",
     "CrossEncoder": "a cross-encoder, which reads a query and a text together and gives no vector",
 }
 """{model_type of sentence-transformers: what it is}, of those that are no dense encoder."""

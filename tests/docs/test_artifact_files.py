@@ -20,6 +20,7 @@ from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
 from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.lm_init import LmInit
+from realmctl.lab.late_interaction.late_embed import LateEmbed
 from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
@@ -27,6 +28,7 @@ from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
 from tests.fixtures.collections import hub_folder
+from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.realm_case import PROJECTION
 from tests.fixtures.realm_checkpoints import RECORDS, imported, open_qa
@@ -86,11 +88,16 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
         for type in ("exact", "hnsw")
     ]
     knn = EvalKnnLm(encoder=chain.encoder, datastore=stores[0], spans=chain.spans).make(folder / "knn")
+    late = [
+        LateEmbed(blocks=chain.blocks, encoder=str(colbert(folder / name, layers=layers))).make(folder / name / "made")
+        for name, layers in (("late", True), ("late-without-layers", False))
+    ]
     embeddings = open_artifact(chain.folder / "embeddings")
     first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
     first += [shards, *others, ranking, lm, written, read, *stores, knn]
     return [
         *first,
+        *late,
         condenser,
         of_retriever,
         cloze,

@@ -1,0 +1,172 @@
+"""Late interaction beside sentence-transformers' MultiVectorEncoder, and REALM's gradient through MaxSim beside its closed form."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError
+from realmctl.extras.ir.rank import Rank
+from realmctl.extras.ir.ranking.trec import read_run, trec_name
+from realmctl.lab.late_interaction import maxsim as module
+from realmctl.lab.late_interaction.encoder import LateEncoder, open_late
+from realmctl.lab.late_interaction.late_embed import LateEmbed
+from realmctl.lab.late_interaction.late_index import LateIndex, text_of, token_vectors
+from realmctl.lab.late_interaction.late_rank import LateRank
+from realmctl.lab.late_interaction.maxsim import maxsim, maxsim_of_all
+from realmctl.models.marginal import sequence_marginal
+from realmctl.questions.questions import read_questions
+from tests.fixtures import kinds
+from tests.fixtures.chain import Chain
+from tests.fixtures.kinds import colbert
+
+sentence_transformers = pytest.importorskip("sentence_transformers")
+TEXTS = [*kinds.texts(12, longest=12), "a : b . c ? ."]
+FORMS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "expanded": {"query_expansion": {"strategy": "fixed", "length": 24, "attend": False}},
+    "attended": {"query_expansion": {"strategy": "fixed", "length": 24, "attend": True}},
+    "lengths": {"query_length": 9, "document_length": 17},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vectors_and_scores_are_those_of_sentence_transformers(form, tmp_path):
+    folder = colbert(tmp_path, **FORMS[form])
+    theirs = sentence_transformers.MultiVectorEncoder(str(folder), device="cpu")
+    ours = open_late(str(folder))
+    ours.save(tmp_path / "again")
+    ours = LateEncoder.load(tmp_path / "again")
+    found, expected = {}, {"query": theirs.encode_query(TEXTS), "document": theirs.encode_document(TEXTS)}
+    for side, vectors in expected.items():
+        found[side] = [each for batch in token_vectors(ours, TEXTS, side, 4) for each in batch]
+        for own, other in zip(found[side], vectors, strict=True):
+            np.testing.assert_allclose(own, np.asarray(other), atol=1e-5)
+    offsets = np.cumsum([0, *map(len, found["document"])])
+    score_QN = np.stack([maxsim_of_all(query, np.concatenate(found["document"]), offsets) for query in found["query"]])
+    np.testing.assert_allclose(score_QN, theirs.similarity(expected["query"], expected["document"]).numpy(), atol=1e-4)
+
+
+def brute_force(query_LD, block_MD):
+    return sum(max(float(q @ d) for d in block_MD) for q in query_LD) if len(block_MD) else 0.0
+
+
+def test_all_blocks_are_compared_in_parts(monkeypatch):
+    """However many vectors are compared at once, and with blocks that have none."""
+    rng = np.random.default_rng(0)
+    lengths = [3, 0, 5, 1, 0, 9, 2]
+    offsets, tokens = np.cumsum([0, *lengths]), rng.normal(size=(sum(lengths), 4)).astype(np.float32)
+    query = rng.normal(size=(6, 4)).astype(np.float32)
+    expected = [brute_force(query, tokens[a:b]) for a, b in itertools.pairwise(offsets)]
+    for most in (1, 4, 6, 1000):
+        monkeypatch.setattr(module, "TOKENS_AT_ONCE", most)
+        np.testing.assert_allclose(maxsim_of_all(query, tokens, offsets), expected, atol=1e-5)
+
+
+def test_the_gradient_of_the_marginal_likelihood_goes_through_the_nearest_vectors():
+    """d(-log p(y|x)) / d f(x, z) = p(z|x) - p(z|x, y), and f's gradient of a query vector is the block vector that was nearest."""
+    torch.manual_seed(0)
+    query_BLD = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
+    block_BNMD = torch.randn(2, 3, 6, 4, dtype=torch.float64, requires_grad=True)
+    query_BL, block_BNM = torch.ones(2, 5, dtype=torch.bool), torch.rand(2, 3, 6) < 0.7
+    query_BL[1, 3:] = False
+    block_BNM[0, 2] = False
+    log_prob_BNM, mask_BM = -torch.rand(2, 3, 2), torch.ones(2, 2, dtype=torch.bool)
+    score_BN = maxsim(query_BLD, query_BL, block_BNMD, block_BNM)
+    loss, _ = sequence_marginal(score_BN, log_prob_BNM, mask_BM)
+    loss.backward()
+    expected_query, expected_block = torch.zeros_like(query_BLD), torch.zeros_like(block_BNMD)
+    for b in range(2):
+        prior = score_BN[b].detach().softmax(0)
+        posterior = (prior.log() + log_prob_BNM[b].sum(1)).softmax(0)
+        for n in range(3):
+            if not block_BNM[b, n].any():
+                assert score_BN[b, n] == 0
+                continue
+            share = (prior - posterior)[n] / 2
+            own = []
+            for at in query_BL[b].nonzero()[:, 0].tolist():
+                similar = (block_BNMD[b, n] @ query_BLD[b, at]).masked_fill(~block_BNM[b, n], -torch.inf)
+                own.append(float(similar.max()))
+                nearest = int(similar.argmax())
+                expected_query[b, at] += share * block_BNMD[b, n, nearest].detach()
+                expected_block[b, n, nearest] += share * query_BLD[b, at].detach()
+            assert float(score_BN[b, n].detach()) == pytest.approx(sum(own), abs=1e-5)
+    torch.testing.assert_close(query_BLD.grad, expected_query, atol=1e-5, rtol=0)
+    torch.testing.assert_close(block_BNMD.grad, expected_block, atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def late(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = colbert(tmp_path_factory.mktemp("late"))
+    return LateEmbed(blocks=chain.blocks, encoder=str(folder), dtype="float32").make(folder.parent / "late-index")
+
+
+def run_of(artifact: Any) -> dict[str, list[str]]:
+    return {
+        query: sorted(scores, key=lambda name: -scores[name]) for query, scores in read_run(artifact.file("run.trec"))
+    }
+
+
+def test_rankings_of_all_blocks_and_of_a_first_ranking(chain, late, tmp_path):
+    """The exact ranking is that of sentence-transformers' scores; the second stage orders the same blocks as the first one found."""
+    corpus, index = Corpus(chain.blocks), LateIndex(late)
+    names = [trec_name(block.id) for block in corpus]
+    asked = {trec_name(each.id): each.question for each in read_questions(chain.questions)}
+    whole = run_of(LateRank(blocks=chain.blocks, late_index=late, queries=chain.questions).make(tmp_path / "whole"))
+    some = [*asked][:4]
+    tokens = [
+        each
+        for batch in token_vectors(index.encoder, [text_of(block) for block in corpus], "document")
+        for each in batch
+    ]
+    for query in some:
+        [[vectors]] = token_vectors(index.encoder, [asked[query]], "query")
+        scores = [brute_force(vectors, own) for own in tokens]
+        assert whole[query] == [names[row] for row in np.argsort(-np.float32(scores), kind="stable")]
+    first = Rank(method="bm25", blocks=chain.blocks, queries=chain.questions, top=5).make(tmp_path / "first")
+    again = run_of(
+        LateRank(blocks=chain.blocks, late_index=late, ranking=first, queries=chain.questions).make(tmp_path / "again")
+    )
+    before = run_of(first)
+    for query in before:
+        assert set(again[query]) == set(before[query])
+        assert again[query] == [name for name in whole[query] if name in before[query]]
+
+
+def test_a_ranking_of_documents_is_refused(chain, late, tmp_path):
+    first = Rank(method="bm25", blocks=chain.blocks, queries=chain.questions, unit="document").make(tmp_path / "first")
+    with pytest.raises(ConfigError, match="--unit block"):
+        LateRank(blocks=chain.blocks, late_index=late, ranking=first, queries=chain.questions).make(tmp_path / "again")
+
+
+def test_numbers_of_half_the_size_change_scores_little(late):
+    index, exact = LateIndex(late), LateIndex(late)
+    index.token_TD = index.token_TD.astype(np.float16)
+    np.testing.assert_allclose(index.scores("who?"), exact.scores("who?"), atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "named"),
+    [
+        ("config_sentence_transformers.json", {"model_type": "SentenceTransformer"}, "realmctl import"),
+        ("1_Dense/config.json", {"bias": True}, "linear layer over tokens"),
+        ("1_Dense/config.json", {"module_input_name": "sentence_embedding"}, "linear layer over tokens"),
+        ("2_MultiVectorMask/config.json", {"keep_only_token_ids": [3]}, "images"),
+        ("sentence_bert_config.json", {"query_expansion": {"strategy": "other", "length": 9}}, "query_expansion"),
+        ("sentence_bert_config.json", {"query_length": 10**6}, "positions"),
+        ("config.json", {"auto_map": {"AutoModel": "code.Model"}}, "Python code"),
+    ],
+)
+def test_a_folder_that_asks_for_something_else_is_refused(name, fields, named, tmp_path):
+    folder = colbert(tmp_path)
+    path = folder / name
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    with pytest.raises(InputError, match=named):
+        open_late(str(folder))
