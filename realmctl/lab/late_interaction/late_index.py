@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.arrays import open_array
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
+from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution.batches import batched
@@ -42,10 +43,9 @@ def token_vectors(
         yield [state[counts].float().cpu().numpy() for state, counts in zip(state_BLD, counts_BL, strict=True)]
 
 
-def text_of(block: object) -> str:
-    """Return what is embedded of a block: its title, its section and its text."""
-    parts = (getattr(block, name, "") for name in ("title", "section", "text"))
-    return " ".join(part for part in parts if part)
+def text_of(block: Block) -> str:
+    """Return what is embedded of a block: its title and its text, as dense retrieval reads them."""
+    return f"{block.title} {block.text}".strip()
 
 
 def embed_blocks(settings: LateEmbed, out: Writer) -> dict[str, float]:
