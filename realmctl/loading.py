@@ -10,8 +10,8 @@ from pathlib import Path
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.models.precision import check_precision
 from realmctl.pipeline import resolve
+from realmctl.pipeline.fields import check_precision
 from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike

@@ -29,7 +29,19 @@ MAX_REASON = 300
 ROOMS = ("realmctl.extras", "realmctl.lab")
 """The packages whose folders and files are rooms. Either may be deleted."""
 GROUPS = (
-    *("stages", "commands", "groups", "presets", "formats", "families", "indexes", "searchers", "answerers", "readers"),
+    *(
+        "stages",
+        "commands",
+        "groups",
+        "presets",
+        "formats",
+        "families",
+        "indexes",
+        "searchers",
+        "rankers",
+        "answerers",
+        "readers",
+    ),
     *("retriever_losses", "candidate_sources", "maskings", "refreshes", "taggers", "cutters"),
     *("heads", "projections", "poolings", "encoder_sources", "executors", "trackers"),
 )

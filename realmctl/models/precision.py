@@ -6,7 +6,6 @@ import random
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.execution import processes
-from realmctl.pipeline.fields import Precision
+from realmctl.pipeline.fields import check_precision
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -79,12 +78,6 @@ def processor() -> frozenset[str]:
         return frozenset(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
         return frozenset()
-
-
-def check_precision(precision: str) -> None:
-    """Raise ConfigError unless this is the name of a precision."""
-    if precision not in get_args(Precision):
-        raise ConfigError(f"{precision!r} is not a precision. Use auto, fp32 or bf16.")
 
 
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:

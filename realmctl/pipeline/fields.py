@@ -7,7 +7,7 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from realmctl.amounts import number_text
 from realmctl.errors import ConfigError
@@ -321,6 +321,13 @@ def _range(at_least: float | None, above: float | None, at_most: float | None, b
 
 Precision = Literal["auto", "fp32", "bf16"]
 """Arithmetic of a model: `auto` is bf16 where it is faster."""
+
+
+def check_precision(precision: str) -> None:
+    """Raise ConfigError unless this is the name of a precision."""
+    if precision not in get_args(Precision):
+        raise ConfigError(f"{precision!r} is not a precision. Use auto, fp32 or bf16.")
+
 
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.models.inputs import Collator
-from realmctl.models.precision import check_precision, pick_device
+from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline import resolve
+from realmctl.pipeline.fields import check_precision
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.loaded_index import LoadedIndex

@@ -31,6 +31,13 @@ SEARCHERS = Registry(
     },
 )
 
+RANKERS = Registry(
+    "ranker",
+    group="realmctl.rankers",
+    core={"bm25": "realmctl.retrieval.search.postings:Bm25Ranking"},
+)
+"""What stands for a searcher of the same name where nothing is trained; None of its `start` leaves it to the searcher."""
+
 ANSWERERS = Registry(
     "answerer",
     group="realmctl.answerers",

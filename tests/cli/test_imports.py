@@ -27,12 +27,12 @@ COMMANDS: list[tuple[set[str], tuple[str, ...]]] = [
         (
             "chunk documents.jsonl --tokenizer artifacts/blocks/v1 --workers 1 --out new/blocks",
             "tag --tagger rules --workers 1 --out new/spans",
+            *(f"search Velford --method {method}" for method in ("dense", "bm25", "hybrid")),
         ),
     ),
     (
         {"torch"},
         (
-            "search Velford --method dense",
             "embed --out new/embeddings",
             "ict-init --bert scratch:L1-H16 --steps 1 --batch-size 4 --out new/retriever",
             "pretrain --steps 1 --batch-size 2 --candidates 2 --out artifacts/model",

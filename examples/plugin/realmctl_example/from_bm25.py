@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import RowIds
+from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.spans.query import Query
 from realmctl.training.candidate_source import CandidateSource
 from realmctl.training.refresh.index_in_use import IndexInUse

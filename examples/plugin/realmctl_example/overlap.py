@@ -14,8 +14,9 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, Writer, require_descent
 from realmctl.corpus.corpus import TokenIds
 from realmctl.index.protocol import by_score
+from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import LearnedScale
-from realmctl.retrieval.search.searcher import Searcher, SearchInputs
+from realmctl.retrieval.search.searcher import Searcher
 
 
 class OverlapSearcher(Searcher):

@@ -22,9 +22,9 @@ from realmctl.extras.ir.settings import RankSettings
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say, warn
 from realmctl.questions.questions import Question
+from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
 
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""

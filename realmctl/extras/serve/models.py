@@ -31,19 +31,20 @@ from realmctl.extras.serve.messages import (
 from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.log import say
 from realmctl.pipeline.choosing import fitting
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.asking import answered_without, named_rows
 from realmctl.retrieval.answering.pretrained_model import MASK, MaskPrediction, PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.names import HYBRID
+from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.methods import FUSED, hybrid, start_method
 from realmctl.retrieval.search.opening import require_blocks
+from realmctl.retrieval.search.postings import Bm25Ranking
 from realmctl.retrieval.search.profile import SearchProfile, default_method
-from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs
+from realmctl.retrieval.search.searcher import Searcher
 from realmctl.retrieval.search.text_search import TextSearch
 
 COMPARED_CANDIDATES = 8
@@ -52,6 +53,7 @@ LONGEST_EXAMPLE = 120
 """Characters of a block that an example of the page is made of."""
 MOST_WORDS = 8
 """Words of an example of a search."""
+OF_BM25 = (BM25Searcher, Bm25Ranking)
 SPREAD, EXAMPLES = 12, 3
 """An example of a search comes from one of so many blocks, and so many are shown."""
 WORD = re.compile(r"[^\W\d_]{2}")
@@ -64,9 +66,7 @@ class Searches:
     """
 
     def __init__(self, first: BlockSearch) -> None:
-        self._first = (
-            "dense" if isinstance(first, DenseSearcher) else "bm25" if isinstance(first, BM25Searcher) else "own"
-        )
+        self._first = "dense" if isinstance(first, DenseSearcher) else "bm25" if isinstance(first, OF_BM25) else "own"
         self._made = {self._first: first}
         self.blocks = first.corpus
         beside = [HYBRID, "bm25"] if self._first == "dense" and importlib.util.find_spec("bm25s") else []
@@ -76,7 +76,7 @@ class Searches:
         self._profiles = {name: self._profile(name) for name in self.names}
 
     def _profile(self, name: str) -> SearchProfile:
-        if isinstance(first := self._made[self._first], BM25Searcher):  # a qa-model may hold it
+        if isinstance(first := self._made[self._first], OF_BM25):  # a qa-model may hold it
             if first.stems is None:
                 return SearchProfile(method=name, bm25_tokens="pieces")
             return SearchProfile(method=name, bm25_stemmer=first.stems.language, bm25_tokens="words")
@@ -95,7 +95,6 @@ class Searches:
             if name == HYBRID:
                 self._made[name] = hybrid([*map(self._searcher, FUSED)], profile)
             else:
-                say(f"serve: BM25 of {len(self.blocks):,} blocks is computed now")
                 self._made[name] = start_method(profile, SearchInputs(blocks=self.blocks.artifact))
         return self._made[name]
 
@@ -393,7 +392,10 @@ def _open_search(
     of_blocks, made_by, index = (chosen.get(kind) for kind in ("blocks", "retriever", "index"))
     assert of_blocks is not None
     opened = SearchProfile.of(of_blocks, "dense" if index else "bm25")
-    searcher = start_method(opened, SearchInputs(blocks=of_blocks, retriever=made_by, index=index))
+    exact = SearchInputs(
+        blocks=of_blocks, retriever=made_by, index=index, precision="fp32"
+    )  # scores as `search` has them
+    searcher = start_method(opened, exact)
     versions = Versions(
         blocks=blocks,
         embeddings=embeddings,

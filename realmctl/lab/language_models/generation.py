@@ -37,8 +37,8 @@ from realmctl.log import progress, say
 from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import spread
+from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.searcher import SearchInputs
 
 EXAMPLES = """\
 Write a question that the text answers.

@@ -22,7 +22,7 @@ from realmctl.lab.language_models.models.prompts import prompt_ids
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.search.searcher import Hit
+from realmctl.retrieval.search.block_search import Hit
 
 PART = "language-model"
 """The part of a qa-model that holds the language model, and the kind of that part."""

@@ -34,7 +34,7 @@ from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.qa_model import Answering
-from realmctl.retrieval.search.searcher import Hit
+from realmctl.retrieval.search.block_search import Hit
 from realmctl.retrieval.search.text_search import TextSearch
 
 

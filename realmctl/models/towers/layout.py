@@ -11,13 +11,14 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 
-from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
 from realmctl.tokens.frame import Frame
+
+if TYPE_CHECKING:
+    from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
 
 BlockForm = Literal["pair", "separated", "joined"]
 """pair: `[CLS] title [SEP] body [SEP]` in segments 0 and 1. separated: the same in segment 0 (DPR).
@@ -73,7 +74,7 @@ class InputLayout:
         packed = self._pooled(packed, self.block_prefix, collator)
         if self.blocks == "pair":
             return packed
-        return dataclasses.replace(packed, segments_BL=torch.zeros_like(packed.segments_BL))
+        return dataclasses.replace(packed, segments_BL=0 * packed.segments_BL)
 
     def _pooled(self, packed: TokenBatch, prefix: Prefix, collator: Collator) -> TokenBatch:
         left_out = 0 if self.pools_prefixes or not prefix.ids else len(collator.frame.before) + len(prefix.ids)

@@ -13,7 +13,8 @@ from typing import Self
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
-from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.retrieval.search.block_search import Hit
+from realmctl.retrieval.search.searcher import Searcher
 
 
 @dataclass(frozen=True)

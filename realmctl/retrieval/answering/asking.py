@@ -25,7 +25,8 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, answer_record, answers_text
-from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.retrieval.search.block_search import Hit
+from realmctl.retrieval.search.searcher import Searcher
 from realmctl.spans.query import hide_answer
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer

@@ -22,7 +22,7 @@ from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.search.searcher import Hit
+from realmctl.retrieval.search.block_search import Hit
 from realmctl.spans.query import hide_answer
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer

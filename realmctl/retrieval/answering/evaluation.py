@@ -36,7 +36,8 @@ from realmctl.retrieval.answering.score_files import (
 )
 from realmctl.retrieval.answering.settings import EvalSettings
 from realmctl.retrieval.names import option_of_bm25
-from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.block_search import Hit, SearchInputs
+from realmctl.retrieval.search.searcher import Searcher, searcher_type
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"

@@ -29,7 +29,8 @@ from realmctl.questions.answers import answer_spans
 from realmctl.questions.official_text import official_answer_text
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.block_search import Hit, SearchInputs
+from realmctl.retrieval.search.searcher import Searcher, searcher_type
 from realmctl.tokens.scripts import JOINED_LETTER
 
 ROWS_READ_AT_ONCE = 40

@@ -22,9 +22,10 @@ from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.families.known import positions_of
-from realmctl.models.precision import autocast, check_precision
+from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
+from realmctl.pipeline.fields import check_precision
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.loaded_index import LoadedIndex

@@ -22,11 +22,12 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.models.precision import check_precision
+from realmctl.pipeline.fields import check_precision
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.names import ANSWERERS
-from realmctl.retrieval.search.searcher import Hit, searcher_type
+from realmctl.retrieval.search.block_search import Hit
+from realmctl.retrieval.search.searcher import searcher_type
 from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_count, require_questions
 
 SHOWN_AROUND = 160

@@ -16,16 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, tokenizer_folder, writing
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import ConfigError, MismatchError
+from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.retrieval.embedding.embedding import embed_questions
-from realmctl.retrieval.search.searcher import Searcher, SearchInputs
+from realmctl.retrieval.search.block_search import SearchInputs
+from realmctl.retrieval.search.parts import require_parts
+from realmctl.retrieval.search.searcher import Searcher
 
 
 class DenseSearcher(Searcher):
@@ -111,22 +113,3 @@ def _parts_of(inputs: SearchInputs) -> tuple[Artifact, Artifact]:
     if inputs.retriever is None or inputs.index is None:
         raise ConfigError("dense retrieval needs a retriever and an index. Name --retriever and --index.")
     return inputs.retriever, inputs.index
-
-
-def require_parts(retriever: Artifact, index: Artifact, blocks: Artifact) -> None:
-    """Raise MismatchError unless retriever, index and blocks belong together."""
-    require_same_vocabulary(blocks, retriever)
-    require_descent(index, blocks)
-    require_index_of(index, retriever)
-
-
-def require_index_of(index: Artifact, retriever: Artifact) -> None:
-    """Raise MismatchError unless `retriever` embedded the vectors of the index, or was fine-tuned with them."""
-    embedded_by = read_settings(retriever.path).block_retriever
-    if not embedded_by:
-        require_descent(index, retriever)
-    elif embedded_by != index.lineage.get("retriever"):
-        raise MismatchError(
-            f"{index} was not built with the block encoder that {retriever} was fine-tuned with "
-            f"({str(index.lineage.get('retriever'))[:12]} and {embedded_by[:12]}). Use the index in its own model."
-        )

@@ -16,7 +16,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,12 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
-from realmctl.retrieval.names import HYBRID, Fusion, search_methods
+from realmctl.retrieval.names import HYBRID, RANKERS, Fusion, search_methods
+from realmctl.retrieval.search.block_search import BlockSearch, Ranker, SearchInputs
 from realmctl.retrieval.search.profile import DEPTH, SearchProfile
-from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
+
+if TYPE_CHECKING:
+    from realmctl.retrieval.search.searcher import Searcher
 
 RRF_K = 60
 """The constant of the paper."""
@@ -45,14 +48,22 @@ SMALLEST = 1e-9
 
 def searchers_of(method: str) -> list[type[Searcher]]:
     """Return the searchers that a method needs. Raises ConfigError for an unknown one, and else as `Registry.load`."""
+    from realmctl.retrieval.search.searcher import searcher_type
+
+    return [searcher_type(name) for name in _names_of(method)]
+
+
+def _names_of(method: str) -> tuple[str, ...]:
     if method not in search_methods():
         raise ConfigError(f"there is no method of search {method!r}. Use one of: {', '.join(search_methods())}.")
-    return [searcher_type(name) for name in (FUSED if method == HYBRID else (method,))]
+    return FUSED if method == HYBRID else (method,)
 
 
 def uses_index(method: str) -> bool:
-    """Return whether a method needs a retriever and an index."""
-    return any(searcher.uses_index for searcher in searchers_of(method))
+    """Return whether a method needs a retriever and an index. Raises as `searchers_of`."""
+    if method in FUSED:
+        return method == FUSED[0]
+    return any(uses_index(name) for name in FUSED) if method == HYBRID else searchers_of(method)[0].uses_index
 
 
 def start_method(profile: SearchProfile, inputs: SearchInputs) -> BlockSearch:
@@ -60,8 +71,19 @@ def start_method(profile: SearchProfile, inputs: SearchInputs) -> BlockSearch:
     own = dataclasses.replace(
         inputs, bm25_stemmer=profile.bm25_stemmer, bm25_tokens=profile.bm25_tokens or inputs.bm25_tokens
     )
-    searchers = [searcher.start(own) for searcher in searchers_of(profile.method)]
+    searchers = [_started(name, own) for name in _names_of(profile.method)]
     return hybrid(searchers, profile) if profile.method == HYBRID else searchers[0]
+
+
+def _started(name: str, inputs: SearchInputs) -> BlockSearch:
+    """The ranker of this name where there is one for these inputs, which needs no PyTorch; else the searcher."""
+    if name in RANKERS.names():
+        found = RANKERS.load(name, Ranker).start(inputs)
+        if found is not None:
+            return found
+    from realmctl.retrieval.search.searcher import searcher_type
+
+    return searcher_type(name).start(inputs)
 
 
 def hybrid(searchers: Sequence[BlockSearch], profile: SearchProfile) -> BlockSearch:

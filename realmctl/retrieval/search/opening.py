@@ -8,13 +8,13 @@ from realmctl.artifacts import Artifact, open_artifact, version_numbers
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import InputError
 from realmctl.log import say
-from realmctl.models.precision import check_precision
 from realmctl.pipeline.choosing import fitting
+from realmctl.pipeline.fields import check_precision
 from realmctl.retrieval.blocks import ArtifactLike
 from realmctl.retrieval.names import Bm25Tokens, Fusion
+from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.methods import start_method, uses_index
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
 
 
@@ -102,6 +102,7 @@ def load_search(
         index=chosen.get("index"),
         device=device,
         precision=precision,
+        few=True,
     )
     say(f"search: {profile.method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
     found = start_method(profile, inputs)

@@ -8,111 +8,20 @@ Legend: B and Q questions, K blocks of a question.
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
-import numpy as np
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import ConfigError
-from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index, RowIds, Scores
+from realmctl.index.protocol import RowIds
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
-from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
+from realmctl.retrieval.names import SEARCHERS
+from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.tokens.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A retrieved block: its row, the block, its score, and p(z|x), the softmax of the scores of a question's hits over `BlockSearch.temperature`."""
-
-    row: int
-    block: Block
-    score: float
-    probability: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchInputs:
-    """The inputs of a searcher.
-
-    retriever and index are None for a searcher that does not use them. To reopen a qa-model, `index` replaces its own.
-    bm25_tokens: what BM25 compares. bm25_stemmer: name of a Snowball stemmer, with which it compares stems of words. opener: opens the
-    index in a folder on a device.
-    """
-
-    blocks: Artifact
-    retriever: Artifact | None = None
-    index: Artifact | None = None
-    device: str = "auto"
-    precision: str = "auto"
-    bm25_stemmer: str | None = None
-    bm25_tokens: Bm25Tokens = "pieces"
-    opener: Callable[[Path, str], Index] = open_index
-
-
-class BlockSearch(ABC):
-    """Base class of what finds blocks for questions: a searcher, or several whose rankings are fused.
-
-    corpus: the blocks. wordpiece: their tokenizer.
-    """
-
-    least_score: ClassVar[float] = -math.inf
-    """A block with this score or a lower one is no hit of a search. `nearest` may return such blocks."""
-    temperature: float = 1.0
-    """By what scores are divided in p(z|x). 1: they are logits."""
-    corpus: Corpus
-    wordpiece: Tokenizer
-
-    @abstractmethod
-    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
-        """Scores and rows of the k best blocks of each question, both [B, K], best first. What is trained must be in evaluation mode."""
-
-    def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
-        """Scores and rows of the hits of each question among its k best blocks, best first. A fused ranking may be longer than k."""
-        nearest = zip(*self.nearest(tokens, k), strict=True)
-        return [(scores[scores > self.least_score], rows[scores > self.least_score]) for scores, rows in nearest]
-
-    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
-        """Return this searcher over other blocks, such as revised ones. Both share what was learned in memory.
-
-        Args:
-            blocks: the blocks.
-            index: the index of their vectors, for a searcher that uses one.
-            opener: opens the index in a folder on a device.
-
-        Raises:
-            MismatchError: the blocks do not belong to the searcher or to the index.
-            ConfigError: this kind of searcher stays with its blocks.
-        """
-        raise ConfigError(f"{type(self).__name__} cannot search other blocks than its own. Fine-tune a model on them.")
-
-    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Wordpieces of questions. A literal [MASK] or [SEP] in a question is ordinary text."""
-        return [*self.wordpiece.tokens(texts)]
-
-    def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
-        """The k best blocks of each question, best first."""
-        return self.hits(*self.nearest(tokens, k))
-
-    def hits(self, scores: Iterable[Scores], rows: Iterable[RowIds]) -> list[list[Hit]]:
-        """The hits of each question, from the scores and the rows of its blocks. The blocks are read in stored order."""
-        scored = [*zip(scores, rows, strict=True)]
-        blocks = self.corpus.blocks({row for _, own in scored for row in own.tolist()})
-        found = []
-        for score, own in scored:
-            weights = np.exp((score - score.max(initial=-np.inf)).astype(np.float64) / self.temperature)
-            each = zip(own.tolist(), score.tolist(), (weights / weights.sum()).tolist(), strict=True)
-            found.append([Hit(row, blocks[row], score, share) for row, score, share in each])
-        return found
 
 
 class Searcher(BlockSearch):

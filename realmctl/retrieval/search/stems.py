@@ -7,14 +7,18 @@ uncased BERT. Case does not count, and of Turkish I, ı, İ and i neither do the
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import TokenIds
 from realmctl.corpus.languages import plain_language
-from realmctl.errors import ConfigError, require_package
+from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.tokens.tokenizer import Tokenizer
 
 TURKISH = ("tr", "turkish")
@@ -66,10 +70,33 @@ class Stems:
         self._continues_V = words.continues
         self._words = words
         self._numbers: dict[str, int] = {}
+        self._saved: tuple[NDArray[np.uint64], NDArray[np.int64]] | None = None
         self._of_word: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._numbers) if self._saved is None else len(self._saved[0])
+
+    def save(self, out: Writer) -> None:
+        """Write stem_hashes.npy uint64, rising, and stem_numbers.npy int64: the number of the stem with each hash (BLAKE2b)."""
+        hashes = np.fromiter(map(_hash, self._numbers), np.uint64, len(self._numbers))
+        order = np.argsort(hashes)
+        np.save(out.file("stem_hashes.npy"), hashes[order], allow_pickle=False)
+        np.save(out.file("stem_numbers.npy"), order, allow_pickle=False)  # the numbers are those of insertion
+
+    @classmethod
+    def load(cls, language: str | None, words: Tokenizer, part: Artifact) -> Self:
+        """Open what `save` wrote, memory-mapped. Such stems are known, and no others are read. Raises InputError for other arrays."""
+        stems = cls(language, words)
+        hashes, numbers = (open_array(part.file(f"stem_{name}.npy")) for name in ("hashes", "numbers"))
+        if (
+            hashes.dtype != np.uint64
+            or numbers.dtype != np.int64
+            or not len(hashes.shape) == 1 == len(numbers.shape)
+            or len(hashes) != len(numbers)
+        ):
+            raise InputError(f"{part} holds no stems. Make it again.")
+        stems._saved = hashes, numbers
+        return stems
 
     def read(self, tokens: TokenIds) -> NDArray[np.int64]:
         """Return the numbers of a text's stems. A new stem gets the next number."""
@@ -94,7 +121,20 @@ class Stems:
             return number
         text = self._words.word_of(word).translate(self._small).lower()
         stem = self._stem(text).replace("ı", "i") if any(character.isalnum() for character in text) else ""
-        number = self._numbers.setdefault(stem, len(self._numbers)) if stem and learn else self._numbers.get(stem, -1)
+        number = self._numbers.setdefault(stem, len(self._numbers)) if stem and learn else self._found(stem)
         if learn:
             self._of_word[key] = number
         return number
+
+    def _found(self, stem: str) -> int:
+        if self._saved is None or not stem:
+            return self._numbers.get(stem, -1)
+        hashes, numbers = self._saved
+        key = np.uint64(_hash(stem))
+        place = int(np.searchsorted(hashes, key))
+        number = int(numbers[place]) if place < len(hashes) and hashes[place] == key else -1
+        return number if 0 <= number < len(hashes) else -1
+
+
+def _hash(stem: str) -> int:
+    return int.from_bytes(hashlib.blake2b(stem.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

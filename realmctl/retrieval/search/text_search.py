@@ -16,8 +16,8 @@ from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
+from realmctl.retrieval.search.block_search import BlockSearch, Hit
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.searcher import BlockSearch, Hit
 
 QUESTIONS_AT_ONCE = 16
 

@@ -29,8 +29,8 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.names import Bm25Tokens, Fusion
-from realmctl.retrieval.search.bm25 import Postings
 from realmctl.retrieval.search.methods import fuse
+from realmctl.retrieval.search.postings import Postings
 from realmctl.retrieval.search.stems import Stems
 from realmctl.tokens.token_search import occurrences
 from realmctl.tokens.tokenizer import Tokenizer

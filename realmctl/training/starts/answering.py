@@ -9,7 +9,8 @@ from realmctl.models.bert.modules import Encoder
 from realmctl.models.precision import seed_everything
 from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.names import NO_RETRIEVAL
-from realmctl.retrieval.search.searcher import Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.block_search import SearchInputs
+from realmctl.retrieval.search.searcher import Searcher, searcher_type
 from realmctl.training.index_shards import open_own_shard
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.encoder import Head, starting_bert

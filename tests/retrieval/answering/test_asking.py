@@ -19,7 +19,7 @@ from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.asking import ask, hits_without, named_rows, probe_of
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
-from realmctl.retrieval.search.searcher import Hit
+from realmctl.retrieval.search.block_search import Hit
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.chain import baseline
 from tests.fixtures.transformers_bert import as_transformers

@@ -10,8 +10,8 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.models.inputs import block_token_mask
 from realmctl.retrieval.answering.offsets import char_offsets
 from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.search.block_search import Hit
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.searcher import Hit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, make_index
 from tests.fixtures.retriever import make_retriever

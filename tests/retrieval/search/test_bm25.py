@@ -16,8 +16,9 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError, ResourceError
-from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher, best_rows
-from realmctl.retrieval.search.searcher import SearchInputs
+from realmctl.retrieval.search.block_search import SearchInputs
+from realmctl.retrieval.search.bm25 import BM25Searcher
+from realmctl.retrieval.search.postings import K1, B, best_rows
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline, documents
@@ -187,5 +188,7 @@ def test_arrays_that_do_not_fit(chain, tmp_path):
     rows = np.load(path) + 1
     path.chmod(0o644)
     np.save(path, rows)
-    with pytest.raises(InputError, match="40 blocks"):
-        BM25Searcher(chain.blocks, "cpu", open_artifact(part))
+    searcher = BM25Searcher(chain.blocks, "cpu", open_artifact(part))
+    with pytest.raises(InputError, match="40 blocks"):  # they are read when they are searched
+        for word in range(searcher.wordpiece.rows):
+            searcher.postings.score(np.array([word]))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError
-from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher
+from realmctl.retrieval.search.bm25 import BM25Searcher
+from realmctl.retrieval.search.postings import K1, B
 from realmctl.retrieval.search.stems import Stems, stemmer_of
 from realmctl.tokens.recipes import TokenizerRecipe
 from realmctl.tokens.tokenizer import Tokenizer
