@@ -83,7 +83,7 @@ def test_vectors_are_the_towers(chain: Chain, tmp_path, pooling, kind):
         np.testing.assert_allclose(found(tmp_path, words, question), expected(retriever, words, question), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS.keys() & TORCHS.keys())
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS.keys() & TORCHS.keys()))
 def test_activations_are_those_of_torch(name):
     x = np.linspace(-6, 6, 4001, dtype=np.float32)
     np.testing.assert_allclose(ACTIVATIONS[name](x), TORCHS[name](torch.from_numpy(x)).numpy(), atol=1e-6)
