@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
@@ -17,6 +17,9 @@ from realmctl.pipeline import Stage, help_texts, reads
 from realmctl.pipeline.trial import NotTried, Trial
 from realmctl.retrieval.embedding.settings import EmbedSettings
 
+if TYPE_CHECKING:
+    from realmctl.retrieval.embedding.reused import FormerVectors
+
 MANY_BLOCKS = 100_000
 """So many blocks may take days, so embedding is tried before it starts."""
 
@@ -26,13 +29,14 @@ class Embed(EmbedSettings, Stage):
 
     An interrupted run continues where it stopped and ends with the same bytes.
 
-    The vectors of blocks that have not changed are reused from the newest embeddings in the same series by a retriever of the same
-    weights, or from those that --former names: embeddings, an index or a model. Only the other blocks are embedded.
+    The vectors of blocks that have not changed are reused: from the newest embeddings in the same series by a retriever of the same
+    weights and from runs that were interrupted there, or from those that --former names: embeddings, an index or a model. Only the other blocks are embedded.
     """
 
     makes = "embeddings"
     headline = ("rows", "dimension", "truncated_blocks", "taken_over", "embedded")
     resumable = True
+    takes_over = True
     grows_with = "blocks"
 
     former_blocks: Artifact | None = reads(
@@ -120,23 +124,25 @@ class Embed(EmbedSettings, Stage):
 
         if self.executor != LOCAL:
             raise NotTried(help_texts.WORKERS_ARE_UNKNOWN)
-        return try_to_embed(self.blocks, self.retriever, self, self._former_with_blocks())
+        return try_to_embed(self.blocks, self.retriever, self, self._named_vectors())
 
     def shrunk(self, folder: Path) -> tuple[Self, float]:
         return dataclasses.replace(self, executor=LOCAL, workers=0), 1.0
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.embedding.embedding import embed_artifact
-        from realmctl.retrieval.embedding.reused import made_before, newest_former
+        from realmctl.retrieval.embedding.reused import known_vectors, made_before
 
         known = self.blocks, self.retriever, out.path.parent, self.dtype, self.precision
         if same := made_before(*known):
             say(f"embed: {same} has the vectors of these blocks, by a retriever of the same weights")
             out.link("embeddings.npy", same.file("embeddings.npy"))
             return {**same.metrics, "taken_over": same.metrics["rows"], "embedded": 0}
-        return embed_artifact(
-            self.blocks, self.retriever, self, out, self._former_with_blocks() or newest_former(*known)
-        )
+        return embed_artifact(self.blocks, self.retriever, self, out, self._named_vectors() or known_vectors(*known))
 
-    def _former_with_blocks(self) -> tuple[Artifact, Artifact] | None:
-        return None if self.former is None else (self.former, self._blocks_of_former())
+    def _named_vectors(self) -> FormerVectors | None:
+        from realmctl.retrieval.embedding.reused import former_vectors
+
+        if self.former is None:
+            return None
+        return former_vectors(self.former, self._blocks_of_former(), self.blocks, self.dtype)

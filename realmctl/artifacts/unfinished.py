@@ -92,9 +92,9 @@ def steps_aside(partial: Path) -> bool:
 
 
 @contextmanager
-def letting_all_step_aside() -> Iterator[None]:
-    """Within the block every unfinished run that does not fit is moved to the quarantine folder of its series: the documents of a shortcut changed."""
-    before = _all_step_aside.set(True)
+def letting_all_step_aside(all_do: bool = True) -> Iterator[None]:
+    """Within the block every unfinished run that does not fit is moved to the quarantine folder of its series, as when the documents of a shortcut changed."""
+    before = _all_step_aside.set(all_do or _all_step_aside.get())
     try:
         yield
     finally:

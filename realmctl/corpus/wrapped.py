@@ -1,7 +1,7 @@
 """Plain text that is wrapped at a fixed width, as mails, licences and RFCs are: its lines become paragraphs again.
 
 A text counts as wrapped by what a wrapping editor does: a line ends where the next word did not fit, often within a sentence. A list,
-a poem, a table or a sentence on each line does not look so.
+a poem, a table, a log or a sentence on each line does not look so.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ FEWEST = 6
 """Line ends within paragraphs that a text must have."""
 LEAST_FULL, LEAST_GOING_ON = 0.8, 0.5
 """Of these line ends, the share at which the next word did not fit, and at which no sentence begins, as far as capitals say."""
+MOST_RECORDS = 0.5
+"""Share of the lines that begin as records, such as those of a log, above which a text is no wrapped one."""
 RAGGED = 0.85
 """In a text that is wrapped, the part of its width at which a line is full."""
 ITEM = re.compile(r"\s*(?:[-*+•·>#|=~_]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,5})[.)]\s)")
 """How an item of a list, a quotation, a heading or a rule begins."""
 COLUMNS = re.compile(r"\S {3,}\S|\t")
+RECORD = re.compile(r"\s*(?:[\[{<]|(?:\S+\s+){0,2}\S*\d)")
+"""How a line of a log begins: with a bracket, or with a number among its first three words, as dates and times have."""
 BROKEN_WORD = re.compile(r"\w-$")
 
 
@@ -36,6 +40,8 @@ def unwrapped(text: str) -> str:
         return text
     width = lengths[int((len(lengths) - 1) * (1 - LONGER))]
     if not NARROWEST <= width <= WIDEST or lengths[int((len(lengths) - 1) * (1 - FAR_LONGER))] > TOO_LONG * width:
+        return text
+    if _share(bool(RECORD.match(line)) for line in lines if line.strip()) > MOST_RECORDS:
         return text
     inside = [(line, following) for line, following in pairwise(lines) if _of_one_paragraph(line, following)]
     full = _share(_is_full(*pair, width) for pair in inside)

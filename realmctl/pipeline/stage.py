@@ -31,7 +31,7 @@ from realmctl.artifacts import (
 )
 from realmctl.artifacts.disk import require_free_disk
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.artifacts.unfinished import unfinished_run
+from realmctl.artifacts.unfinished import letting_all_step_aside, unfinished_run
 from realmctl.errors import ConfigError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
@@ -61,6 +61,8 @@ class Stage(Settings):
     """Names of the metrics that are printed at the end, the most important first. A name may end in `*`."""
     resumable: ClassVar[bool] = False
     """Whether an unfinished run can be continued."""
+    takes_over: ClassVar[bool] = False
+    """Whether a run takes over what an unfinished run of other inputs has done, so that such a run gives way to it."""
     grows_with: ClassVar[str] = ""
     """The field whose size decides how long the stage works: with twice the blocks, twice as long. Empty if its settings decide, as steps do."""
     counted: ClassVar[str] = ""
@@ -100,7 +102,8 @@ class Stage(Settings):
 
     def unfinished(self, out: Path, origin: Origin) -> Path | None:
         """Return the unfinished run of the series `out` that this stage continues. Raises MismatchError for one of another recipe."""
-        return unfinished_run(out, origin)
+        with letting_all_step_aside(self.takes_over):
+            return unfinished_run(out, origin)
 
     def estimate(self) -> dict[str, float]:
         """Return what is known without work: `disk_bytes` and `memory_bytes`. The disk is checked before the work starts."""
@@ -273,7 +276,8 @@ class Stage(Settings):
         if processes.world_size() > 1:
             with self.together() as exchange:
                 return make_together(self, run_first, self.resumable, out, origin, exchange)
-        return make_version(out, origin, run_first, find=self.find, resumable=self.resumable)
+        with letting_all_step_aside(self.takes_over):
+            return make_version(out, origin, run_first, find=self.find, resumable=self.resumable)
 
     def together(self) -> AbstractContextManager[Exchange]:
         """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""

@@ -36,7 +36,8 @@ def default_encoder(documents: Collection[Path], language: str) -> str:
     For English it is the folder in the installed extra `encoder`, else its name on the hub. `language` is as of `chunk --language`.
     """
     check_language("--language", language)
-    if plain_language(in_its_language([*documents], ChunkSettings(language=language)).language) != "en":
+    looked = ChunkSettings(language=language, bad_files="skip")  # what cannot be read says no language
+    if plain_language(in_its_language([*documents], looked).language) != "en":
         return MULTILINGUAL_ENCODER
     found = importlib.util.find_spec(PACKAGED)
     return (

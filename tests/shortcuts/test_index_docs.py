@@ -19,6 +19,8 @@ from realmctl.artifacts.unfinished import new_partial
 from realmctl.corpus.settings import language_of
 from realmctl.pipeline import pipeline, pipeline_file
 from realmctl.pipeline.discovery import own_stages
+from realmctl.retrieval.embedding import embedding
+from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.shortcuts import shipped
 from tests.fixtures.chain import Chain
 from tests.fixtures.encoder_folders import folder_for
@@ -176,6 +178,8 @@ def test_documents_of_other_languages(realmctl, chain: Chain, notes, tmp_path, m
     dump.write_text('<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" xml:lang="ko"></mediawiki>')
     english, other = shipped.default_encoder([notes], "auto"), shipped.MULTILINGUAL_ENCODER
     assert english == shipped.default_encoder([], "auto") == shipped.default_encoder([dump], "en") != other
+    (notes / "gone.ttf").symlink_to("nowhere.ttf")
+    assert english == shipped.default_encoder([notes], "auto"), "what cannot be read says no language"
     assert other == shipped.default_encoder([dump], "auto") == shipped.default_encoder([notes], "und")
     code, _, err = realmctl("index-docs", notes, "--language", "klingon", "--workspace", workspace)
     assert code == 2 and "klingon" in err
@@ -226,20 +230,58 @@ def test_what_is_wrong_is_told_in_the_words_of_the_command(realmctl, chain: Chai
     assert code == 7 and f"process {os.getpid()}" in message
 
 
-def test_documents_that_change_after_an_interruption_need_no_advice(realmctl, chain: Chain, tmp_path, notes):
-    """Ctrl-C while vectors are made, then a document changes: the same command goes on, and the unfinished vectors are set aside."""
+def test_documents_that_change_after_an_interruption_lose_no_vectors(
+    realmctl, chain: Chain, tmp_path, notes, monkeypatch
+):
+    """Ctrl-C while vectors are made, then a document changes: the same command takes over what was made, and what was there before."""
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
-    words = ("index-docs", notes, "--workspace", tmp_path / "w", "--encoder", encoder, "--max-wordpieces", 32)
+    words = ("index-docs", notes, "--workspace", tmp_path / "w", "--encoder", encoder, "--max-wordpieces", 32, "--json")
     assert realmctl(*words)[0] == 0
-    embeddings = tmp_path / "w/embeddings"
-    partial = embeddings / "v2.partial"
-    origin = dataclasses.replace(open_artifact(embeddings).manifest, inputs={"blocks": "0" * 64})
-    new_partial(partial, Origin(**{each.name: getattr(origin, each.name) for each in dataclasses.fields(Origin)}), True)
-    (partial / ".scratch").mkdir()
-    (partial / ".scratch/vectors").write_text("an hour of work")
-    began = (partial / "recipe.json").stat().st_mtime - 3600
-    os.utime(partial / "recipe.json", (began, began))
+    monkeypatch.setattr(embedding, "ROWS_PER_RANGE", 1)
+    plain, written = EmbeddingFile.write, []
+
+    def interrupted(file, start, vectors):
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        plain(file, start, vectors)
+        written.append(start)
+
+    for name in "cdef":
+        (notes / f"{name}.txt").write_text(f"Dora Pell left Harrow for {name}.")
+    monkeypatch.setattr(EmbeddingFile, "write", interrupted)
+    assert realmctl(*words)[0] == 130
+    monkeypatch.setattr(EmbeddingFile, "write", plain)
+    (notes / "c.txt").write_text("Cleo Dunn sailed to Ashby.")
+    code, out, err = realmctl(*words)
+    assert code == 0 and "rm -r" not in err, err
+    found = json.loads(out)
+    assert (found["blocks"], found["embedded"]) == (6, 3), (
+        "a and b were there, c is new, d was made before Ctrl-C, and e and f were not"
+    )
+    path = open_artifact(found["made"]["embeddings"]).file("embeddings.npy")
+    monkeypatch.setattr(embedding, "ROWS_PER_RANGE", 1024)
+    code, out, err = realmctl(*words[:3], tmp_path / "anew", *words[4:])
+    anew = open_artifact(json.loads(out)["made"]["embeddings"]).file("embeddings.npy")
+    np.testing.assert_allclose(np.load(path), np.load(anew), atol=1e-2)
+
+
+def test_an_interrupted_run_whose_journal_or_vectors_are_damaged_is_no_source(chain: Chain, tmp_path, realmctl, notes):
+    """What a run of other blocks, another encoder or a broken folder left in the quarantine is not read."""
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    words = ("index-docs", notes, "--workspace", tmp_path / "w", "--encoder", encoder, "--max-wordpieces", 32, "--json")
+    assert realmctl(*words)[0] == 0
+    quarantine = tmp_path / "w/embeddings/quarantine"
+    origin = open_artifact(tmp_path / "w/embeddings").manifest
+    for number, changes in enumerate(({}, {"inputs": {"blocks": "0" * 64}}), 1):
+        partial = quarantine / f"v2.partial-{number}"
+        partial.mkdir(parents=True)
+        partial.rmdir()
+        origin = dataclasses.replace(origin, **changes)
+        new_partial(
+            partial, Origin(**{each.name: getattr(origin, each.name) for each in dataclasses.fields(Origin)}), True
+        )
+        (partial / "embeddings.npy").write_bytes(b"no matrix")
+    (quarantine / "v2.partial-3").mkdir()
     (notes / "a.txt").write_text("Cleo Dunn sailed to Ashby.")
-    code, _, err = realmctl(*words)
-    assert code == 0 and open_artifact(embeddings).path.name == "v2", err
-    assert (embeddings / "quarantine/v2.partial-1/.scratch/vectors").read_text() == "an hour of work"
+    code, out, err = realmctl(*words)
+    assert code == 0 and json.loads(out)["embedded"] == 1, err

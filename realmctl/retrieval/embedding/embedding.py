@@ -30,7 +30,7 @@ from realmctl.models.retriever_settings import read_settings
 from realmctl.models.towers.layout import InputLayout
 from realmctl.pipeline.trial import Trial
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
-from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors, former_vectors
+from realmctl.retrieval.embedding.reused import FormerVectors
 from realmctl.retrieval.embedding.settings import Dtype, EmbedSettings
 from realmctl.tokens.tokenizer import Tokenizer
 
@@ -154,7 +154,7 @@ def embed_artifact(
     retriever: Artifact,
     settings: EmbedSettings,
     out: Writer,
-    former: tuple[Artifact, Artifact] | None = None,
+    former: FormerVectors | None = None,
 ) -> dict[str, float]:
     """Write the embeddings of blocks, and return the metrics. A run that was interrupted continues where it stopped.
 
@@ -163,10 +163,9 @@ def embed_artifact(
         retriever: the retriever whose block encoder embeds them.
         settings: how and where.
         out: the folder to write to.
-        former: embeddings or an index made with the same retriever, and the blocks that these were made from. The vectors of
-            blocks that did not change are taken over.
+        former: vectors by the same retriever, which are taken over.
 
-    Raises: as `embed_corpus` and `reused.former_vectors`.
+    Raises: as `embed_corpus`.
     """
     corpus = Corpus(blocks)
     device, precision, batch_size, workers = (
@@ -197,12 +196,12 @@ def embed_artifact(
             dtype=settings.dtype,
             on_progress=bar.advance,
             on_reused=bar.skip,
-            former=None if former is None else former_vectors(*former, blocks, settings.dtype),
+            former=former,
         )
 
 
 def try_to_embed(
-    blocks: Artifact, retriever: Artifact, settings: EmbedSettings, former: tuple[Artifact, Artifact] | None = None
+    blocks: Artifact, retriever: Artifact, settings: EmbedSettings, kept: FormerVectors | None = None
 ) -> Trial:
     """Tell how long `embed_artifact` takes in this process, from a sample of the blocks.
 
@@ -210,7 +209,6 @@ def try_to_embed(
     counts, by its share of the wordpieces.
     """
     begin, corpus = time.monotonic(), Corpus(blocks)
-    kept = None if former is None else former_vectors(*former, blocks, settings.dtype)
     embedder = LocalEmbedder.load(
         retriever, corpus, device=settings.device, precision=settings.precision, batch_size=settings.batch_size or 0
     )
@@ -280,8 +278,7 @@ def embed_corpus(
             missing = _missing(rows, former)
             stored = np.empty((len(rows), embedder.projection), dtype)
             if former is not None:
-                kept = former.row_n[rows.start : rows.stop]
-                stored[kept != ABSENT] = former.vectors[kept[kept != ABSENT]]
+                former.fill(stored, rows)
                 on_reused(len(rows) - len(missing))
             if missing:
                 with np.errstate(over="ignore"):
@@ -294,7 +291,7 @@ def embed_corpus(
 
 def _missing(rows: range, former: FormerVectors | None) -> Sequence[int]:
     """The rows that have no former vector."""
-    return rows if former is None else [row for row in rows if former.row_n[row] == ABSENT]
+    return rows if former is None else [row for row in rows if not former.known_n[row]]
 
 
 def ranges(count: int) -> list[range]:

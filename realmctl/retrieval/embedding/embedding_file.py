@@ -23,6 +23,9 @@ from realmctl.artifacts.disk import OUTPUT_OPTIONS, not_as_written
 from realmctl.errors import ResourceError
 from realmctl.retrieval.embedding.settings import Dtype
 
+JOURNAL = Path(".scratch", "ranges", "done.jsonl")
+"""The journal in the folder of an unfinished run."""
+
 
 class EmbeddingFile:
     """A matrix [rows, dimension] on disk, filled in any order. Use as a context manager.

@@ -6,21 +6,25 @@ content, embedded by the same retriever, keeps its vector wherever its row is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
+from realmctl.artifacts.disk import QUARANTINE
 from realmctl.artifacts.manifest import FileEntry
 from realmctl.artifacts.series import is_whole, readable_versions
+from realmctl.artifacts.unfinished import read_recipe
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import MismatchError
+from realmctl.errors import InputError, MismatchError
 from realmctl.index.protocol import Vectors
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
+from realmctl.log import say
 from realmctl.models.retriever_settings import RETRIEVER
+from realmctl.retrieval.embedding.embedding_file import JOURNAL, EmbeddingFile
+from realmctl.retrieval.embedding.settings import Dtype
 
 ABSENT = -1
 EMBEDDINGS_FILE = "embeddings.npy"
@@ -53,41 +57,90 @@ def made_before(blocks: Artifact, retriever: Artifact, embeddings: Path, dtype: 
     return None
 
 
-def newest_former(
-    blocks: Artifact, retriever: Artifact, embeddings: Path, dtype: str, precision: str
-) -> tuple[Artifact, Artifact] | None:
-    """Return the newest embeddings of other blocks in the series of `blocks`, and these blocks; None where there are none.
+def known_vectors(
+    blocks: Artifact, retriever: Artifact, embeddings: Path, dtype: Dtype, precision: str
+) -> FormerVectors | None:
+    """Return the vectors of equal blocks in the newest embeddings of other blocks in the series of `blocks`, and in runs that were interrupted and set aside; None where there are neither.
 
     Arguments as of `made_before`.
     """
+    found, others = list[FormerVectors](), [*readable_versions(blocks.path.absolute().parent)]
     for each in _by_its_weights(retriever, embeddings, dtype, precision):
-        for former in readable_versions(blocks.path.absolute().parent):
-            if each.lineage.get("blocks") == former.content and is_whole(each) and is_whole(former):
-                return each, former
-    return None
+        for former in others:
+            if not found and each.lineage.get("blocks") == former.content and is_whole(each) and is_whole(former):
+                found.append(former_vectors(each, former, blocks, dtype))
+    makers = {each.content for each in _of_its_weights(retriever)}
+    for folder in sorted((embeddings / QUARANTINE).glob("v*.partial-*"), key=lambda path: path.stat().st_mtime):
+        started = read_recipe(folder)
+        if started is None or started.origin.inputs.get("retriever") not in makers:
+            continue
+        if {"dtype": dtype, "precision": precision}.items() <= started.origin.settings.items():
+            known = [each for each in others if started.origin.inputs.get("blocks") == each.content and is_whole(each)]
+            found += [had for each in known if (had := _interrupted(folder, each, blocks, dtype)) is not None]
+    return FormerVectors([source for each in found for source in each.sources]) if found else None
+
+
+def _interrupted(folder: Path, former: Artifact, blocks: Artifact, dtype: Dtype) -> FormerVectors | None:
+    """The vectors that an interrupted run has finished; None where there are none for these blocks."""
+    journal, corpus = folder / JOURNAL, Corpus(former)
+    try:
+        vectors = open_vectors(folder / EMBEDDINGS_FILE, count=len(corpus))
+    except (InputError, MismatchError):
+        return None
+    if not journal.is_file() or vectors.dtype != np.dtype(dtype):
+        return None
+    with EmbeddingFile(folder / EMBEDDINGS_FILE, journal, len(corpus), vectors.shape[1], dtype) as file:
+        is_done = np.zeros(len(corpus) + 1, bool)
+        for start, stop in file.done():
+            is_done[start:stop] = True
+    row_n = matching_rows(corpus, Corpus(blocks))
+    row_n[~is_done[row_n]] = ABSENT  # the last place is that of -1
+    if not (count := int((row_n != ABSENT).sum())):
+        return None
+    say(f"embed: {count:,} vectors of an interrupted run are taken over ({folder})")
+    return FormerVectors([(vectors, row_n)])
 
 
 def _by_its_weights(retriever: Artifact, embeddings: Path, dtype: str, precision: str) -> Iterator[Artifact]:
     """Yield the embeddings of a series by a retriever or another version of it with the same weights, newest first."""
-    versions = readable_versions(retriever.path.absolute().parent)
-    others = {each.content for each in versions if each.kind == retriever.kind and same_retriever(each, retriever)}
+    makers = {each.content for each in _of_its_weights(retriever)}
     for each in readable_versions(embeddings):
         made_by = each.lineage.get("retriever"), each.settings.get("dtype"), each.settings.get("precision")
-        if made_by in {(one, dtype, precision) for one in others | {retriever.content}}:
+        if made_by in {(one, dtype, precision) for one in makers}:
             yield each
 
 
-@dataclass(frozen=True)
-class FormerVectors:
-    """Former vectors, [m, D], and the row in them of each block, int64 [n], -1 for a block to embed."""
+def _of_its_weights(retriever: Artifact) -> list[Artifact]:
+    """A retriever, and the other versions of its series with the same weights."""
+    versions = readable_versions(retriever.path.absolute().parent)
+    return [
+        retriever,
+        *(each for each in versions if each.kind == retriever.kind and same_retriever(each, retriever)),
+    ]
 
-    vectors: Vectors
-    row_n: NDArray[np.int64]
+
+class FormerVectors:
+    """Vectors of blocks that were embedded before.
+
+    Args:
+        sources: former vectors [m, D], and the row in them of each block, int64 [n], -1 for a block that they do not have. The first source that has a block counts.
+    """
+
+    def __init__(self, sources: Sequence[tuple[Vectors, NDArray[np.int64]]]) -> None:
+        self.sources = sources
+        self.known_n = np.any([row_n != ABSENT for _, row_n in sources], axis=0)
+        """Whether a block has a former vector, bool [n]."""
 
     @property
     def count(self) -> int:
         """Number of blocks whose vectors are taken over."""
-        return int((self.row_n != ABSENT).sum())
+        return int(self.known_n.sum())
+
+    def fill(self, stored: NDArray[np.floating], rows: range) -> None:
+        """Put the former vectors of some rows into their places in `stored`, [len(rows), D]."""
+        for vectors, row_n in reversed(self.sources):
+            kept = row_n[rows.start : rows.stop]
+            stored[kept != ABSENT] = vectors[kept[kept != ABSENT]]
 
 
 def former_vectors(former: Artifact, former_blocks: Artifact, blocks: Artifact, dtype: str) -> FormerVectors:
@@ -115,7 +168,7 @@ def former_vectors(former: Artifact, former_blocks: Artifact, blocks: Artifact, 
             f"{former} holds {vectors.dtype}, and embed was asked for {dtype}. Use --dtype {vectors.dtype}, or leave "
             "out --former to embed every block."
         )
-    return FormerVectors(vectors, matching_rows(corpus, Corpus(blocks)))
+    return FormerVectors([(vectors, matching_rows(corpus, Corpus(blocks)))])
 
 
 def matching_rows(former: Corpus, corpus: Corpus) -> NDArray[np.int64]:
