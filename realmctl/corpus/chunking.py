@@ -6,7 +6,9 @@ so it is the same for any number of workers.
 
 from __future__ import annotations
 
+import hashlib
 import time
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +37,8 @@ from realmctl.tokens.tokenizer import Tokenizer
 
 TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
+FEWEST_OF_FOLDER, MOST_OF_TEXT = 3, 0.9
+"""Of so many documents one is named that has a larger share of the text."""
 NAMED = 3
 """Files that are set aside, of which each is named."""
 WARNED_UNKNOWN = 0.02
@@ -298,6 +302,7 @@ def write_blocks(
         on_block: called with each block.
     """
     counts, bad_files = Counter[str](), 0
+    texts, longest, own = array("Q"), (0, ""), (0, "")  # characters and id of a document
     with (
         BlocksWriter(out.file, words.dtype) as blocks,
         RecordWriter(out.file("quarantine.jsonl.zst")) as quarantine,
@@ -307,6 +312,11 @@ def write_blocks(
             for block in unit.blocks:
                 blocks.write(block)
                 on_block(block)
+                texts.append(int.from_bytes(hashlib.blake2b(block.text.encode(), digest_size=8).digest()))
+                before = own[0] if own[1] == block.document else 0
+                own = (before + len(block.text), block.document)
+                longest = max(longest, own)
+                counts["of_documents"] += len(block.text)
             for page in unit.quarantined:
                 named = (
                     f"page {page.id} {page.title!r}"
@@ -322,6 +332,12 @@ def write_blocks(
             bar.advance(unit.counts["documents"])
     if bad_files > NAMED:
         warn(f"{bad_files - NAMED:,} further files are set aside. quarantine.jsonl.zst of the blocks lists all.")
+    all_text = counts.pop("of_documents", 0)
+    if counts["documents"] >= FEWEST_OF_FOLDER and longest[0] > MOST_OF_TEXT * all_text:
+        share = f"{longest[0] / all_text:.0%} of the text"
+        warn(f"{longest[1]} is {share}. Leave it out if people do not look for what it says: most blocks are of it.")
+    if copies := len(texts) - len(np.unique(np.frombuffer(texts, np.uint64))):
+        counts["copied_blocks"] = copies
     return counts
 
 

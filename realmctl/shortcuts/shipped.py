@@ -60,11 +60,12 @@ def left_out(blocks: Artifact) -> dict[str, int]:
 
 
 def left_out_text(blocks: Artifact) -> str:
-    """Say how many documents are left out, why, and where those that are set aside are listed, as the end of a sentence; empty for none."""
+    """Say how many blocks are copies, and how many documents are left out, why, and where those that are set aside are listed, as the end of a sentence; empty for none."""
     found = left_out(blocks)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.items()).replace("_", " ")
     listed = f" ({blocks.file('quarantine.jsonl.zst')} lists them)" if "set_aside" in found else ""
-    return f"; left out: {reasons}{listed}" if found else ""
+    copies = f"; {count:,} blocks say the same as another" if (count := blocks.metrics.get("copied_blocks")) else ""
+    return copies + (f"; left out: {reasons}{listed}" if found else "")
 
 
 def bad_files_of(given: Literal["fail", "skip"] | None, documents: Path) -> str:

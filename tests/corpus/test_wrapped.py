@@ -60,9 +60,18 @@ def test_a_word_that_was_broken_at_its_hyphen_is_one_word():
         "\n".join(["Shall I compare thee to a day", "Thou art more mild,", "Rough winds do shake the buds"] * 6),
         "\n".join(["def f(value):", "    return value + 1", "", "print(f(2), f(3), f(4))"] * 10),
         "港は1820年の冬に掘られた。\n船は川を出られず、町の男たちは他にすることがなかった。\n" * 10,
-        "\n".join(f"2026-11-28 12:{n:02}:07 web-{n % 3} nginx[4711]: upstream timed out, while reading response {n}" for n in range(40)),
-        "\n".join(f"Nov 28 12:{n:02}:07 mail postfix/smtpd[4711]: disconnect from unknown host number {n % 7}" for n in range(40)),
-        "\n".join(f"[{n:06.2f}] usb 1-1: new high-speed device number {n % 7} using the driver of this host" for n in range(40)),
+        "\n".join(
+            f"2026-11-28 12:{n:02}:07 web-{n % 3} nginx[4711]: upstream timed out, while reading response {n}"
+            for n in range(40)
+        ),
+        "\n".join(
+            f"Nov 28 12:{n:02}:07 mail postfix/smtpd[4711]: disconnect from unknown host number {n % 7}"
+            for n in range(40)
+        ),
+        "\n".join(
+            f"[{n:06.2f}] usb 1-1: new high-speed device number {n % 7} using the driver of this host"
+            for n in range(40)
+        ),
         "> " + "\n> ".join(textwrap.wrap(" ".join(PARAGRAPHS), 70)),
         "\n".join(textwrap.wrap(PARAGRAPHS[0], 70)[:3]),
         "",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
+import realmctl as package
 from realmctl.artifacts import Origin, open_artifact
 from realmctl.artifacts.records import Records
 from realmctl.artifacts.series import locked, pin
@@ -136,6 +137,29 @@ def test_files_that_no_reader_knows_are_set_aside_and_counted(realmctl, chain: C
     code, _, err = realmctl("index-docs", notes / "scan.pdf", "--encoder", encoder, "--workspace", tmp_path / "one")
     assert code == 3 and "scan.pdf" in err, "a file that is named must be read"
     assert "The options named here" not in err, "this command has it too"
+
+
+def test_copies_are_counted_and_are_one_hit_and_a_file_that_is_nearly_all_is_named(
+    realmctl, chain: Chain, tmp_path, notes
+):
+    for name in ("copy", "again"):
+        (notes / f"{name}.txt").write_text((notes / "a.txt").read_text())
+    words = ("index-docs", notes, "--encoder", folder_for(chain.blocks, tmp_path / "encoder"), "-w", tmp_path / "w")
+    code, out, err = realmctl(*words)
+    assert code == 0 and "4 blocks of 4 documents can be searched; 2 blocks say the same as another." in out, err
+    assert "of the text" not in err
+    for method in ("hybrid", "dense", "bm25"):
+        found = package.load_search(tmp_path / "w", method=method).search("Ada Lorn was born in Harrow", 2)
+        copies = {found[0].block.document, *(each.document for each in found[0].copies)}
+        assert copies <= {"a.txt", "copy.txt", "again.txt"} and (method == "dense" or len(copies) == 3)
+        assert [hit.block.document for hit in found[1:]] == ["deep/b.txt"] * (method != "bm25")
+    code, out, err = realmctl("search", "Ada Lorn", "-w", tmp_path / "w", "--method", "bm25", "-k", 2)
+    assert code == 0 and "the same text: " in out and out.count("was born in Harrow") == 1
+    (notes / "server.log").write_text(
+        "".join(f"12:00:{n:02} the pump {n} of Harrow was started by hand\n" for n in range(60))
+    )
+    code, out, err = realmctl(*words)
+    assert code == 0 and "warning: server.log is 9" in err and "% of the text" in err, err
 
 
 def test_a_run_says_what_it_changed(realmctl, chain: Chain, tmp_path, notes):

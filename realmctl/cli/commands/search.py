@@ -78,6 +78,7 @@ class Search(InWorkspace):
                         "block": hit.block.id,
                         "document": hit.block.document,
                         "text": hit.block.text,
+                        "copies": [other.id for other in hit.copies],
                     }
                     for hit in found.search(each, self.top)
                 ],
@@ -95,6 +96,7 @@ def _results_text(value: Mapping[str, Any]) -> str:
             name = " / ".join(filter(None, [hit["title"] or hit["document"], hit["section"]]))
             lines.append(f"{rank}. {name}   score {hit['score']:.4g}   {hit['block']}")
             lines += [f"   {piece}" for line in hit["text"].splitlines() for piece in textwrap.wrap(line, WIDTH)]
+            lines += [f"   the same text: {', '.join(hit['copies'])}"] * bool(hit["copies"])
         lines += ["no block shares a word with it"] * (not result["hits"])
         lines += [""] * several
     return "\n".join(lines).rstrip()

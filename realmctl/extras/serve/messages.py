@@ -122,9 +122,10 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the weighted sum of both, each from 0 to 1."""
+    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the weighted sum of both, each from 0 to 1. `copies`: blocks of the same text."""
 
     score: float
+    copies: list[str] = []
 
 
 class SearchReply(BaseModel):

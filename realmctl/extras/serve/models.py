@@ -224,6 +224,7 @@ class Models:
                         section=hit.block.section,
                         text=hit.block.text,
                         score=hit.score,
+                        copies=[other.id for other in hit.copies],
                     )
                     for hit in hits
                 ],

@@ -32,6 +32,8 @@ class Hit:
     block: Block
     score: float
     probability: float
+    copies: tuple[Block, ...] = ()
+    """Blocks of the same text that were found below this one, such as those of a file that was copied."""
 
 
 @dataclass(frozen=True, kw_only=True)

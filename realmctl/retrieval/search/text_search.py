@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from realmctl.artifacts import Artifact
+from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
@@ -20,6 +22,8 @@ from realmctl.retrieval.search.block_search import BlockSearch, Hit
 from realmctl.retrieval.search.profile import SearchProfile
 
 QUESTIONS_AT_ONCE = 16
+MOST_COPIES = 64
+"""So many times the hits that are asked for are looked at, to find as many with different texts."""
 
 
 class TextSearch:
@@ -51,6 +55,8 @@ class TextSearch:
     def search(self, question: str, k: int = 5) -> list[Hit]:
         """Return the k best blocks for a question, best first; fewer when there are no more, or BM25 finds no more that share a word.
 
+        Blocks of the same text are one hit, that of the best; see `Hit.copies`.
+
         Raises:
             ConfigError: the question is empty, k is below 1, or the model retrieves no blocks.
 
@@ -63,8 +69,39 @@ class TextSearch:
     def search_together(self, questions: Sequence[str], k: int = 5) -> list[list[Hit]]:
         """Return for each question what `search` returns. All are embedded and looked up at once. Raises what `search` raises."""
         require_questions(questions, "k", k)
-        ranked = self.searcher.ranked(self.searcher.tokens(questions), k)
-        return self.searcher.hits([scores[:k] for scores, _ in ranked], [rows[:k] for _, rows in ranked])
+        tokens, width = self.searcher.tokens(questions), k
+        while True:
+            ranked = self.searcher.ranked(tokens, width)
+            places = [self._different(rows, k) for _, rows in ranked]
+            if width >= MOST_COPIES * k or all(
+                len(own) == k or len(rows) < width for own, (_, rows) in zip(places, ranked, strict=True)
+            ):
+                break
+            width *= 4  # copies took the places of other blocks
+        found = self.searcher.hits(
+            [scores[[*own]] for own, (scores, _) in zip(places, ranked, strict=True)],
+            [rows[[*own]] for own, (_, rows) in zip(places, ranked, strict=True)],
+        )
+        return [
+            [replace(hit, copies=copies) if copies else hit for hit, copies in zip(hits, own.values(), strict=True)]
+            for hits, own in zip(found, places, strict=True)
+        ]
+
+    def _different(self, rows: RowIds, k: int) -> dict[int, tuple[Block, ...]]:
+        """The places in a ranking of its first k blocks with different texts, each with the others of its text."""
+        first, copies = dict[str, int](), dict[int, tuple[Block, ...]]()
+        for start in range(0, len(rows), k):
+            part = rows[start : start + k].tolist()
+            blocks = self.searcher.corpus.blocks(set(part))
+            for place, row in enumerate(part, start):
+                text = " ".join(blocks[row].text.split())
+                if text in first:
+                    copies[first[text]] += (blocks[row],)
+                elif len(first) < k:
+                    first[text], copies[place] = place, ()
+            if len(first) == k:
+                break
+        return copies
 
     def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[Scores, RowIds]:
         """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first.
