@@ -34,7 +34,7 @@ ENDINGS_OF_DATA = frozenset(
 )
 """Endings of names that no plain text has."""
 MS_MARCO_LINE = re.compile(r"\d+\t[^\t]+")
-MULTISTREAM_LINE = re.compile(r"\d+:\d+:\S.*")
+MULTISTREAM_LINE = re.compile(r"\d{3,}:\d+:\S.*")  # a place in a file, a page and its title; "12:00:01" is a time
 ROOT = re.compile(
     rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE\b[^<>\[]*(?:\[.*?\]\s*)?>|\s)*<([A-Za-z][\w:.-]*)(?=[\s/>])", re.I | re.S
 )

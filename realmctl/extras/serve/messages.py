@@ -122,17 +122,19 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the weighted sum of both, each from 0 to 1. `copies`: blocks of the same text."""
+    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the weighted sum of both, each from 0 to 1. `copies`: blocks of the same text. `marks`: where words of the query begin and end in the text, in characters."""
 
     score: float
     copies: list[str] = []
+    marks: list[tuple[int, int]] = []
 
 
 class SearchReply(BaseModel):
-    """The best blocks, best first. `search`: how they were searched."""
+    """The best blocks, best first. `search`: how they were searched. `nothing_close`: whether the query seems to be about what no block is about."""
 
     version: str
     search: dict[str, str | int | float]
+    nothing_close: bool = False
     hits: list[HitReply]
 
 
@@ -141,6 +143,17 @@ class ServedBlockReply(BlockReply):
 
     version: str
     document_blocks: list[str]
+
+
+class DocumentReply(BaseModel):
+    """Blocks of a document in order: `blocks`, of which `first` is the number of the first one among all `count`."""
+
+    version: str
+    document: str
+    title: str
+    count: int
+    first: int
+    blocks: list[BlockReply]
 
 
 class WithoutRetrieval(BaseModel):

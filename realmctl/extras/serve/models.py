@@ -8,11 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from realmctl.artifacts import version_numbers
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.extras.serve.marks import Marks
 from realmctl.extras.serve.messages import (
     AnswerReply,
     Ask,
@@ -81,6 +83,13 @@ class Searches:
                 return SearchProfile(method=name, bm25_tokens="pieces")
             return SearchProfile(method=name, bm25_stemmer=first.stems.language, bm25_tokens="words")
         return SearchProfile(method=name) if name == "own" else SearchProfile.of(self.blocks.artifact, name)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What finds the words of a query in a text."""
+        return Marks(
+            self.blocks, next((each.bm25_stemmer for each in self._profiles.values() if each.bm25_stemmer), None)
+        )
 
     def by(self, method: str | None) -> TextSearch:
         """Return the search by a method. Raises ConfigError for one that this server does not have."""
@@ -211,7 +220,7 @@ class Models:
         """Find blocks for queries, all with the same `top` and `method`, in one batch. Raises ConfigError if there is no such method here."""
         if self.searches is None:
             raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
-        search = self.searches.by(asked[0].method)
+        search, marks = self.searches.by(asked[0].method), self.searches.marks
         return [
             SearchReply(
                 version=self.version.name,
@@ -225,11 +234,12 @@ class Models:
                         text=hit.block.text,
                         score=hit.score,
                         copies=[other.id for other in hit.copies],
+                        marks=marks.of(one.query, hit.block.text),
                     )
                     for hit in hits
                 ],
             )
-            for hits in search.search_together([one.query for one in asked], asked[0].top)
+            for one, hits in zip(asked, search.search_together([one.query for one in asked], asked[0].top), strict=True)
         ]
 
     def fill(self, asked: Sequence[Fill]) -> list[FillReply]:

@@ -27,6 +27,8 @@ from realmctl.extras.serve.latency import Latencies
 from realmctl.extras.serve.messages import (
     Ask,
     AskReply,
+    BlockReply,
+    DocumentReply,
     EditReply,
     Fill,
     FillReply,
@@ -44,6 +46,8 @@ from realmctl.extras.serve.versions import Versions
 from realmctl.extras.serve.worker import Argument, QueueFull, Reply, Worker
 from realmctl.log import say, warn
 
+SHOWN_BLOCKS = 200
+"""Blocks of a document that are shown at once."""
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a server looks whether another run has made newer versions."""
 
@@ -125,6 +129,28 @@ class Service:
             section=block.section,
             text=block.text,
             document_blocks=[models.corpus.block(each).id for each in models.rows_of_document(row)],
+        )
+
+    def document(self, name: str) -> DocumentReply:
+        """Return the document of a block: its blocks, or of a long one those around the block. Raises UnknownBlock."""
+        models = self.models
+        row = _row(models, name)
+        rows = models.rows_of_document(row)
+        place = rows.index(row)
+        first = max(0, min(place - SHOWN_BLOCKS // 2, len(rows) - SHOWN_BLOCKS))
+        blocks = [models.corpus.block(each) for each in rows[first : first + SHOWN_BLOCKS]]
+        return DocumentReply(
+            version=models.version.name,
+            document=blocks[0].document,
+            title=blocks[0].title,
+            count=len(rows),
+            first=first + 1,
+            blocks=[
+                BlockReply(
+                    block=each.id, document=each.document, title=each.title, section=each.section, text=each.text
+                )
+                for each in blocks
+            ],
         )
 
     def replace(self, name: str, new: NewText) -> Future[EditReply]:

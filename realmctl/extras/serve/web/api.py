@@ -12,6 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from realmctl.extras.serve.messages import (
     Ask,
     AskReply,
+    DocumentReply,
     EditReply,
     ErrorReply,
     Fill,
@@ -118,6 +119,12 @@ async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
 async def block(name: BlockId, served: Served) -> ServedBlockReply:
     """A block by its id."""
     return served.block(name)
+
+
+@router.get("/document", responses=READING)
+async def document(name: BlockId, served: Served) -> DocumentReply:
+    """The document of a block, as the blocks that it was cut into; of a long one 200 around the block."""
+    return served.document(name)
 
 
 @router.put("/blocks", responses=EDITING, dependencies=[Depends(require_token)])

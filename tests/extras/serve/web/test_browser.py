@@ -170,7 +170,7 @@ def test_a_page_that_searches_alone_has_examples_and_methods(page, serve_at, ope
     )
     assert page.evaluate("document.querySelector('#methods input:checked').value") == "hybrid"
     hybrid = page.evaluate("document.getElementById('result').textContent")
-    page.evaluate("document.querySelector('#methods input[value=bm25]').click()")
+    page.evaluate("document.querySelector('#methods input[value=dense]').click()")
     page.wait_for(f"document.getElementById('result').textContent !== {json.dumps(hybrid)}")
     assert page.complaints == []
 

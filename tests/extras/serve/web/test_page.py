@@ -88,6 +88,7 @@ def test_the_api_is_documented(client):
         ("post", "/api/v1/ask"),
         ("post", "/api/v1/search"),
         ("post", "/api/v1/fill"),
+        ("get", "/api/v1/document"),
         ("post", "/api/v1/without"),
         ("get", name),
         ("put", name),
