@@ -37,7 +37,7 @@ from realmctl.tokens.tokenizer import Tokenizer
 
 TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
-FEWEST_OF_FOLDER, MOST_OF_TEXT = 3, 0.9
+FEWEST_OF_FOLDER, NEARLY_ALL = 3, 0.9
 """Of so many documents one is named that has a larger share of the text."""
 NAMED = 3
 """Files that are set aside, of which each is named."""
@@ -333,7 +333,7 @@ def write_blocks(
     if bad_files > NAMED:
         warn(f"{bad_files - NAMED:,} further files are set aside. quarantine.jsonl.zst of the blocks lists all.")
     all_text = counts.pop("of_documents", 0)
-    if counts["documents"] >= FEWEST_OF_FOLDER and longest[0] > MOST_OF_TEXT * all_text:
+    if counts["documents"] >= FEWEST_OF_FOLDER and longest[0] > NEARLY_ALL * all_text:
         share = f"{longest[0] / all_text:.0%} of the text"
         warn(f"{longest[1]} is {share}. Leave it out if people do not look for what it says: most blocks are of it.")
     if copies := len(texts) - len(np.unique(np.frombuffer(texts, np.uint64))):

@@ -20,7 +20,7 @@ FEWEST = 6
 """Line ends within paragraphs that a text must have."""
 LEAST_FULL, LEAST_GOING_ON = 0.8, 0.5
 """Of these line ends, the share at which the next word did not fit, and at which no sentence begins, as far as capitals say."""
-MOST_RECORDS = 0.5
+RECORDS = 0.5
 """Share of the lines that begin as records, such as those of a log, above which a text is no wrapped one."""
 RAGGED = 0.85
 """In a text that is wrapped, the part of its width at which a line is full."""
@@ -41,7 +41,7 @@ def unwrapped(text: str) -> str:
     width = lengths[int((len(lengths) - 1) * (1 - LONGER))]
     if not NARROWEST <= width <= WIDEST or lengths[int((len(lengths) - 1) * (1 - FAR_LONGER))] > TOO_LONG * width:
         return text
-    if _share(bool(RECORD.match(line)) for line in lines if line.strip()) > MOST_RECORDS:
+    if _share(bool(RECORD.match(line)) for line in lines if line.strip()) > RECORDS:
         return text
     inside = [(line, following) for line, following in pairwise(lines) if _of_one_paragraph(line, following)]
     full = _share(_is_full(*pair, width) for pair in inside)

@@ -41,6 +41,11 @@ class Marks:
     def _of(self, word: str) -> str:
         return self._stem(unicodedata.normalize("NFKC", word).casefold())
 
+    def share(self, query: str, text: str) -> float:
+        """The share of a query's words in the text; 0 for a query of words that most blocks hold."""
+        stems = {self._of(word) for word in WORD.findall(query)} - self._common
+        return len(stems & {self._of(word) for word in WORD.findall(text)}) / max(1, len(stems))
+
     def of(self, query: str, text: str) -> list[tuple[int, int]]:
         """Where the query's words begin and end in the text, in characters, in order and without overlap."""
         words = WORD.findall(query)

@@ -14,6 +14,7 @@ from pathlib import Path
 from realmctl.artifacts import version_numbers
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.extras.serve.closeness import Closeness
 from realmctl.extras.serve.marks import Marks
 from realmctl.extras.serve.messages import (
     AnswerReply,
@@ -90,6 +91,11 @@ class Searches:
         return Marks(
             self.blocks, next((each.bm25_stemmer for each in self._profiles.values() if each.bm25_stemmer), None)
         )
+
+    @cached_property
+    def closeness(self) -> Closeness | None:
+        """What tells whether anything close was found; None without an encoder."""
+        return Closeness(first) if isinstance(first := self._made[self._first], DenseSearcher) else None
 
     def by(self, method: str | None) -> TextSearch:
         """Return the search by a method. Raises ConfigError for one that this server does not have."""
@@ -221,9 +227,15 @@ class Models:
         if self.searches is None:
             raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
         search, marks = self.searches.by(asked[0].method), self.searches.marks
+        queries = [one.query for one in asked]
+        found = search.search_together(queries, asked[0].top)
+        closeness = self.searches.closeness
+        is_dense = search.profile is not None and search.profile.method == "dense"
+        far = closeness.nothing_close(queries, found, marks, is_dense) if closeness else [False] * len(queries)
         return [
             SearchReply(
                 version=self.version.name,
+                nothing_close=is_far,
                 search={} if search.profile is None else search.profile.told(),
                 hits=[
                     HitReply(
@@ -239,7 +251,7 @@ class Models:
                     for hit in hits
                 ],
             )
-            for one, hits in zip(asked, search.search_together([one.query for one in asked], asked[0].top), strict=True)
+            for one, hits, is_far in zip(asked, found, far, strict=True)
         ]
 
     def fill(self, asked: Sequence[Fill]) -> list[FillReply]:

@@ -22,7 +22,7 @@ from realmctl.retrieval.search.block_search import BlockSearch, Hit
 from realmctl.retrieval.search.profile import SearchProfile
 
 QUESTIONS_AT_ONCE = 16
-MOST_COPIES = 64
+AS_DEEP = 64
 """So many times the hits that are asked for are looked at, to find as many with different texts."""
 
 
@@ -73,7 +73,7 @@ class TextSearch:
         while True:
             ranked = self.searcher.ranked(tokens, width)
             places = [self._different(rows, k) for _, rows in ranked]
-            if width >= MOST_COPIES * k or all(
+            if width >= AS_DEEP * k or all(
                 len(own) == k or len(rows) < width for own, (_, rows) in zip(places, ranked, strict=True)
             ):
                 break

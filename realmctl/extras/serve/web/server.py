@@ -80,11 +80,12 @@ class Serving:
             raise ConfigError("--token-file is the token for edits. Name --allow-edits too, or leave it out.")
         token = self._token()
         with self._socket() as listening:
+            host = self.names[0] if address.is_unspecified else self.host
+            url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+            say(f"serve: starting; {url} answers as soon as models and blocks are read")
             service = self._service()
             service.follow_always()
             listening.leave_handles()
-            host = self.names[0] if address.is_unspecified else self.host
-            url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             say(f"serving {service.models.version.blocks} at {url}")
             self.announce(url)
             if token is not None and self.token_file is None:

@@ -9,6 +9,7 @@ from statistics import fmean
 import pytest
 
 import realmctl
+from realmctl.extras.serve import service
 from realmctl.retrieval.answering.asking import ask
 from realmctl.tokens.tokenizer import Tokenizer
 from tests.extras.serve.conftest import HEADERS, QUESTION, SENTENCE, client_of
@@ -76,3 +77,19 @@ def test_without_retrieval_is_the_null_document(client, workspace):
     words = other["answers"][0]["text"].replace(" ", "").replace("#", "")
     assert words == "".join(mask.wordpiece.removeprefix("##") for mask in null.masks)
     assert client.post("/api/v1/ask", json={"question": QUESTION}).json()["without_retrieval"] is None
+
+
+def test_a_document_is_read_around_a_block(open_service, workspace, monkeypatch):
+    browser = client_of(open_service(qa_model=None, model=None, retriever=workspace / "retriever"))
+    found = browser.post("/api/v1/search", json={"query": QUESTION, "top": 2}).json()
+    hit = found["hits"][0]
+    assert all(hit["text"][start:end].casefold() in QUESTION.casefold() for start, end in hit["marks"]) and hit["marks"]
+    whole = browser.get("/api/v1/document", params={"id": hit["block"]}).json()
+    named = browser.get("/api/v1/blocks", params={"id": hit["block"]}).json()
+    assert [block["block"] for block in whole["blocks"]] == named["document_blocks"]
+    assert (whole["first"], whole["count"]) == (1, len(named["document_blocks"]))
+    monkeypatch.setattr(service, "SHOWN_BLOCKS", 1)
+    around = browser.get("/api/v1/document", params={"id": named["document_blocks"][-1]}).json()
+    assert [block["block"] for block in around["blocks"]] == named["document_blocks"][-1:]
+    assert around["first"] == around["count"] == whole["count"]
+    assert browser.get("/api/v1/document", params={"id": "nobody"}).status_code == 404

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+import realmctl
 from tests.extras.serve.conftest import QUESTION, SENTENCE, TOKEN
 from tests.fixtures.browser import browser, needs_browser
 from tests.fixtures.waiting import wait_until
@@ -213,7 +214,7 @@ def test_hostile_blocks_are_shown_and_not_executed(page, serve_at, open_service)
         shown = page.evaluate("[...document.querySelectorAll('.candidates .text')].map((one) => one.textContent)")
         assert shown and all(text in held for text in shown)
         assert "<img src=x onerror=window.pwned=5>" in page.evaluate("document.getElementById('result').textContent")
-        made = "#result script, #result img, #result iframe, #result style, #result a"
+        made = "#result script, #result img, #result iframe, #result style, #result a:not([href^='#'])"
         assert page.evaluate(f"document.querySelectorAll({json.dumps(made)}).length") == 0
     write(page, "document.getElementById('question')", " ".join(HOSTILE))
     page.evaluate("document.getElementById('ask').requestSubmit()")
@@ -240,3 +241,22 @@ def test_widths_and_schemes_can_be_read(page, address, width, dark):
     assert page.evaluate(CONTRAST) >= 4.5
     brightness = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)[0]")
     assert (brightness < 60) is dark and page.complaints == []
+
+
+def test_a_search_folds_documents_marks_words_and_leads_to_the_place_in_the_document(
+    page, serve_at, open_service, workspace
+):
+    address = serve_at(open_service(qa_model=None, model=None, retriever=workspace / "retriever"))
+    hits = realmctl.load_search(workspace).search("Ada Lorn Ada Lorn", 10)
+    ask(page, address, "Ada Lorn Ada Lorn", width=390)
+    documents = {hit.block.document for hit in hits}
+    assert page.evaluate("document.querySelectorAll('.candidates > li').length") == len(documents) < 10
+    assert page.evaluate("document.querySelectorAll('details .text').length") == 10 - len(documents)
+    assert page.evaluate("document.querySelectorAll('.candidates mark').length") > 0
+    text = page.evaluate("document.querySelector('.candidates > li .text').textContent")
+    page.evaluate("document.querySelector('.candidates > li h3 a').click()")
+    page.wait_for("document.querySelector('#result .here') !== null")
+    assert page.evaluate("document.querySelector('#result .here').textContent") == text
+    page.evaluate("document.querySelector('#result a').click()")
+    page.wait_for("document.querySelector('.candidates') !== null")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and page.complaints == []

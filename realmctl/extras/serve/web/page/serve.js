@@ -3,6 +3,7 @@ import { bar, element, marked, shown } from "./dom.js";
 const find = (id) => document.getElementById(id);
 const MASK = "[MASK]";
 const METHODS = { dense: "meaning (dense)", bm25: "words (BM25)", hybrid: "both (hybrid)" };
+const FOUND = 10; // blocks of a search
 let status = { edits_allowed: false };
 let shownVersion = null; // the version of the blocks that the page shows, from which an edit is made
 let latest = 0; // number of the latest question: a slow reply to an earlier one is not shown
@@ -92,17 +93,74 @@ async function search(text, number, before) {
   say("Searching …");
   const start = performance.now();
   const reply = await attempt(() => call("POST", "search", {
-    query: text, method: document.querySelector("#methods input:checked")?.value ?? null }));
+    query: text, top: FOUND, method: document.querySelector("#methods input:checked")?.value ?? null }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
   history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
   const found = `${reply.hits.length} ${reply.hits.length === 1 ? "block" : "blocks"} in ${Math.round(performance.now() - start)} ms.`;
   say(before === null ? found : `${before.said} ${found}`);
-  find("result").replaceChildren(reply.hits.length
-    ? candidatesView("Blocks", reply.hits, (hit) => element("p", { class: "text" }, hit.text), null)
-    : element("p", {}, "No block shares a word with it."));
+  find("result").replaceChildren(...(reply.hits.length ? foundView(reply) : [element("p", {}, "No block shares a word with it.")]));
   find("result").dataset.best = reply.hits[0]?.title ?? "nothing";
   await attempt(refreshStatus);
+}
+
+/** The hits of a search, folded by document: the best block of each, and the others behind a line. */
+function foundView(reply) {
+  const documents = new Map();
+  for (const hit of reply.hits) documents.set(hit.document, [...documents.get(hit.document) ?? [], hit]);
+  const textOf = (hit) => marked(hit.text, hit.marks.map(([start, end]) => ({ start, end, rank: 1 })));
+  const others = ([, ...rest]) => rest.length ? element("details", {},
+    element("summary", {}, `${rest.length} more ${rest.length === 1 ? "block" : "blocks"} of this document`),
+    ...rest.map((hit) => element("div", { class: "ablation" }, titleView(hit), textOf(hit), copiesView(hit)))) : null;
+  return [
+    reply.nothing_close ? element("p", { class: "card" }, element("strong", {}, "Nothing close was found. "), "These are the nearest blocks.") : null,
+    element("section", {}, element("h2", {}, "Found"),
+      element("ol", { class: "candidates" }, ...[...documents.values()].map((hits) =>
+        candidateView(hits[0], textOf, null, copiesView(hits[0]), others(hits))))),
+  ].filter(Boolean);
+}
+
+function copiesView(hit) {
+  return hit.copies.length ? element("p", { class: "soft" }, `The same text: ${hit.copies.join(", ")}`) : null;
+}
+
+/** Title and section of a block, as a link to its place in the document. */
+function titleView(candidate) {
+  const name = [candidate.title || candidate.document || "(no title)", candidate.section].filter(Boolean).join(" / ");
+  const query = new URLSearchParams({ q: find("question").value.trim(), d: candidate.block });
+  return element("h3", {}, element("a", { href: `#${query}` }, name));
+}
+
+/** Show the document of a block as text, with the block in view. */
+async function showDocument(block) {
+  const number = ++latest;
+  find("examples").hidden = true;
+  const reply = await attempt(() => call("GET", `document?id=${encodeURIComponent(block)}`));
+  if (reply === null || number !== latest) return;
+  const question = find("question").value.trim();
+  const shownBlocks = reply.blocks.length < reply.count ? `, blocks ${reply.first} to ${reply.first + reply.blocks.length - 1} of ${reply.count}` : "";
+  let section = "";
+  say("");
+  find("result").replaceChildren(element("section", {},
+    question ? element("p", {}, element("a", { href: `#${new URLSearchParams({ q: question })}` }, "Back to what was found")) : null,
+    element("h2", {}, reply.title || reply.document),
+    element("p", { class: "soft" }, element("code", {}, reply.document), shownBlocks),
+    ...reply.blocks.flatMap((one) => {
+      const heading = one.section && one.section !== section ? element("h3", {}, one.section) : null;
+      section = one.section;
+      return [heading, element("p", { class: one.block === block ? "text card here" : "text" }, one.text)].filter(Boolean);
+    })));
+  find("result").querySelector(".here").scrollIntoView({ block: "center" });
+}
+
+/** Show what the address names: a document, or the answer to a question. */
+async function follow() {
+  const named = new URLSearchParams(location.hash.slice(1));
+  if (named.get("q")) find("question").value = named.get("q");
+  if (named.get("d")) await showDocument(named.get("d"));
+  else if (named.get("q")) await run();
+  else return false;
+  return true;
 }
 
 function words(masks) {
@@ -176,13 +234,14 @@ function candidatesView(title, candidates, textOf, question) {
     element("ol", { class: "candidates" }, ...candidates.map((candidate) => candidateView(candidate, textOf, question))));
 }
 
-function candidateView(candidate, textOf, question) {
+function candidateView(candidate, textOf, question, ...beside) {
   const below = element("div", { "aria-live": "polite" });
   const about = `block ${candidate.block}`;
   return element("li", { class: "card" },
-    element("div", { class: "head" }, element("h3", {}, [candidate.title || "(no title)", candidate.section].filter(Boolean).join(" / ")), candidate.score === undefined
+    element("div", { class: "head" }, titleView(candidate), candidate.score === undefined
       ? bar(candidate.probability, "p(z|x)") : element("span", { class: "soft" }, `score ${candidate.score.toPrecision(4)}`)),
     textOf(candidate),
+    ...beside,
     element("div", { class: "row" },
       element("code", { class: "soft" }, candidate.block),
       question === null ? null : button("Without it", `Answer without ${about}`, () => leaveOut(question, candidate, below)),
@@ -285,11 +344,8 @@ find("add").addEventListener("submit", async (event) => {
   if (await save("POST", "documents", { ...fields, version: status.version }, event.target)) event.target.reset();
 });
 await attempt(refreshStatus);
-const asked = new URLSearchParams(location.hash.slice(1)).get("q");
-if (asked) {
-  find("question").value = asked;
-  await run();
-} else {
+addEventListener("hashchange", follow);
+if (!(await follow())) {
   find("question").focus();
   find("examples").hidden = !status.examples?.length;
   find("examples").replaceChildren(element("p", { class: "soft" }, "For example:"), element("div", { class: "row" },
