@@ -186,6 +186,7 @@ OTHERS = {
     "imports.encoder_retriever.MAX_LISTED": "the length of a message",
     "lab.spider.recurring_spans.MOST_COMMON": "a rule for choosing recurring spans",
     "extras.serve.models.MOST_WORDS": "the length of an example on the page",
+    "extras.documents.html_lines.MOST_TERMS": "a rule for what a list of terms is",
     "extras.documents.repeated.MOST_PAGES": "the share of pages on which a line is left out",
     "extras.documents.repeated.MOST_TEXT": "the share of a page that is left out at an edge",
     "retrieval.search.profile.MOST_FOR_HYBRID": "the blocks up to which a search is hybrid by default",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from realmctl.extras.serve.marks import WITHOUT_BLANKS, WORD, Marks
-from realmctl.retrieval.search.searcher import BlockSearch, Hit
+from realmctl.retrieval.search.block_search import BlockSearch, Hit
 
 DRAWN, WORDS = 64, 6
 """Queries that mean nothing, and the words of each."""

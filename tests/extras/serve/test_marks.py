@@ -9,7 +9,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.extras.serve import closeness
 from realmctl.extras.serve.closeness import Closeness
 from realmctl.extras.serve.marks import Marks
-from realmctl.retrieval.search.searcher import Hit
+from realmctl.retrieval.search.block_search import Hit
 from tests.fixtures.blocks import make_blocks
 
 
