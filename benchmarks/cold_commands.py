@@ -1,6 +1,7 @@
 """CPU seconds of commands in fresh processes, of two checkouts in turn, on one thread, as a table.
 
 python benchmarks/cold_commands.py BEFORE AFTER --rounds 5     # two checkouts; the first round warms up and is not counted
+python benchmarks/cold_commands.py BEFORE AFTER --documents FILE.jsonl --encoder FOLDER     # real text and a published encoder
 """
 
 from __future__ import annotations
@@ -13,17 +14,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 BLOCKS = 40
 TEXT = "Ada number {0} was born in Milton in {1}. She worked for Corvane. The town lies in the north, by the river."
-PREPARE = (
-    "chunk documents.jsonl --workers 1 --tokenizer train:200",
-    "ict-init --bert scratch:L1-H16 --steps 0",
-    "embed",
-    "build-index --type exact",
-    "chunk one.jsonl --workers 1 --tokenizer artifacts/blocks/v1 --out one",
-)
 ROWS = {
     "`import torch`": "-c|import torch",
     "`import realmctl.models.retriever`": "-c|import realmctl.models.retriever",
@@ -33,6 +28,24 @@ ROWS = {
     "`embed` of one block": "embed --blocks one --out {out}",
     "`chunk` of one file": "chunk one.jsonl --workers 1 --tokenizer artifacts/blocks/v1 --out {out}",
 }
+
+
+def prepared_by(encoder: Path | None) -> Sequence[str]:
+    """The commands that make what the measured ones read."""
+    first = (
+        (
+            f"import {encoder.resolve()} --scale 20",
+            "chunk documents.jsonl --tokenizer artifacts/retriever/v1 --max-wordpieces 96",
+        )
+        if encoder
+        else ("chunk documents.jsonl --workers 1 --tokenizer train:200", "ict-init --bert scratch:L1-H16 --steps 0")
+    )
+    return (
+        *first,
+        "embed",
+        "build-index --type exact",
+        "chunk one.jsonl --workers 1 --tokenizer artifacts/blocks/v1 --out one",
+    )
 
 
 def seconds(checkout: Path, folder: Path, command: str) -> float:
@@ -57,23 +70,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkouts", nargs=2, type=Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--documents", type=Path, help="documents in JSON lines, instead of generated ones")
+    parser.add_argument(
+        "--encoder", type=Path, help="folder of a sentence encoder, instead of a random BERT of one layer"
+    )
     given = parser.parse_args()
     sides = [path.resolve() for path in given.checkouts]
+    lines = [json.dumps({"id": str(n), "title": f"Ada {n}", "text": TEXT.format(n, 1900 + n)}) for n in range(BLOCKS)]
+    text = given.documents.read_text(encoding="utf-8") if given.documents else "\n".join(lines)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        lines = [
-            json.dumps({"id": str(n), "title": f"Ada {n}", "text": TEXT.format(n, 1900 + n)}) for n in range(BLOCKS)
-        ]
-        (folder / "documents.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        (folder / "one.jsonl").write_text(lines[0], encoding="utf-8")
-        for command in PREPARE:
-            seconds(sides[1], folder, command)
+        folders = [Path(name, side) for side in ("before", "after")]
+        for side, folder in zip(sides, folders, strict=True):  # each reads what it made
+            folder.mkdir()
+            (folder / "documents.jsonl").write_text(text, encoding="utf-8")
+            (folder / "one.jsonl").write_text(text.partition("\n")[0], encoding="utf-8")
+            for command in prepared_by(given.encoder):
+                seconds(side, folder, command)
         print("| command | before | after | ratio (spread) |\n|---|--:|--:|--:|")
         for place_of_row, (row, command) in enumerate(ROWS.items()):
             rounds = [
                 [
-                    seconds(side, folder, command.format(out=f"{place_of_row}-{number}-{place}"))
-                    for place, side in enumerate(sides)
+                    seconds(side, folder, command.format(out=f"{place_of_row}-{number}"))
+                    for side, folder in zip(sides, folders, strict=True)
                 ]
                 for number in range(given.rounds + 1)
             ][1:]

@@ -18,7 +18,7 @@ from realmctl.extras.quick_search.bert import Floats, OtherTower, QuickTower
 from realmctl.index.index_type import DESCRIPTION_FILE, open_index
 from realmctl.index.protocol import Index
 from realmctl.index.vectors import VECTORS_FILE, chunks, open_vectors
-from realmctl.retrieval.search.block_search import Ranker, SearchInputs
+from realmctl.retrieval.search.block_search import Ranker, SearchInputs, scale_of
 from realmctl.retrieval.search.parts import require_parts
 from realmctl.retrieval.search.postings import best_rows
 from realmctl.tokens.tokenizer import Tokenizer
@@ -64,6 +64,10 @@ class QuickDense(Ranker):
             return type(self)(dataclasses.replace(self._inputs, blocks=blocks, index=index), retriever, index)
         except OtherTower:
             raise ConfigError(f"{index} is not scanned. Open a search of its own: load_search(index=...).") from None
+
+    @property
+    def unit_score(self) -> float:
+        return scale_of(lambda rows: np.asarray(self.vectors[rows], np.float32), len(self.vectors))
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks by inner product; equal scores are ordered by rising row."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.blocks import Block
@@ -22,6 +23,9 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.names import Bm25Tokens
 from realmctl.tokens.tokenizer import Tokenizer
+
+SCALED_BY = 64
+"""Vectors that show the scale of their scores."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,11 @@ class BlockSearch(ABC):
     corpus: Corpus
     wordpiece: Tokenizer
 
+    @property
+    def unit_score(self) -> float:
+        """The score that stands for a cosine of 1, of a searcher by vectors."""
+        return 1.0
+
     @abstractmethod
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
         """Scores and rows of the k best blocks of each question, both [B, K], best first. What is trained must be in evaluation mode."""
@@ -110,6 +119,12 @@ class BlockSearch(ABC):
             each = zip(own.tolist(), score.tolist(), (weights / weights.sum()).tolist(), strict=True)
             found.append([Hit(row, blocks[row], score, share) for row, score, share in each])
         return found
+
+
+def scale_of(vectors: Callable[[RowIds], NDArray[np.float32]], count: int) -> float:
+    """Return the mean score of a block with itself, by its vector. An encoder whose vectors have the length sqrt(S) has the scale S."""
+    sample = vectors(np.linspace(0, count - 1, min(count, SCALED_BY), dtype=np.int64)).astype(np.float64)
+    return float((sample * sample).sum(1).mean()) or 1.0
 
 
 class Ranker(BlockSearch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +26,7 @@ from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.retrieval.embedding.embedding import embed_questions
-from realmctl.retrieval.search.block_search import SearchInputs
+from realmctl.retrieval.search.block_search import SearchInputs, scale_of
 from realmctl.retrieval.search.parts import require_parts
 from realmctl.retrieval.search.searcher import Searcher
 
@@ -75,6 +76,7 @@ class DenseSearcher(Searcher):
         other = copy.copy(self)
         other.made_of, other.corpus = (retriever, index), Corpus(blocks)
         other.index = opener(index.path, str(self.device))
+        other.__dict__.pop("unit_score", None)
         return other
 
     def prepare_training(self) -> None:
@@ -85,6 +87,10 @@ class DenseSearcher(Searcher):
     def learner(self) -> Retriever:
         """The retriever; after `prepare_training` only its query encoder."""
         return self.retriever
+
+    @cached_property
+    def unit_score(self) -> float:
+        return scale_of(self.index.vectors, self.index.count)
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks of the index by inner product."""

@@ -38,8 +38,8 @@ RRF_K = 60
 FUSED = ("dense", "bm25")
 PLACE = 10
 """The rank whose score shows how far the first one stands out."""
-GAP_SCALES = (1.6, 1.0)
-"""Factors of the gaps of dense retrieval, whose scores are 20 x cosine, and of BM25: where they are equal both count alike."""
+GAP_OF_DENSE = 32.0
+"""Factor of the gap of dense retrieval, in cosines: with it both gaps are alike where both rankings find as much."""
 TEMPERATURE = 0.13
 """By what fused scores from 0 to 1 are divided in p(z|x)."""
 SMALLEST = 1e-9
@@ -123,17 +123,20 @@ class Hybrid(BlockSearch):
     def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
         width = min(max(k, self.depth), len(self.corpus))
         found = zip(*(searcher.ranked(tokens, width) for searcher in self.searchers), strict=True)
-        return [fuse(own, width, self.weights, self.fusion) for own in found]
+        return [fuse(own, width, self.weights, self.fusion, self.searchers[0].unit_score) for own in found]
 
 
 def fuse(
-    rankings: Sequence[tuple[Scores, RowIds]], width: int, weights: Sequence[float], fusion: Fusion
+    rankings: Sequence[tuple[Scores, RowIds]], width: int, weights: Sequence[float], fusion: Fusion, scale: float
 ) -> tuple[Scores, RowIds]:
-    """Return scores float32 [n] and rows int64 [n] of one query by dense retrieval and BM25, in this order; see `summed`. width: blocks that either was asked for."""
+    """Return scores float32 [n] and rows int64 [n] of one query by dense retrieval and BM25, in this order; see `summed`.
+
+    width: blocks that either was asked for. scale: the dense score that stands for a cosine of 1.
+    """
     if fusion == "ranks":
         return summed(rankings, [reciprocal_ranks(scores) for scores, _ in rankings], weights)
-    each = zip(weights, GAP_SCALES, rankings, strict=True)
-    sure = [weight * math.sqrt(scale * gap(scores, width)) for weight, scale, (scores, _) in each]
+    each = zip(weights, (GAP_OF_DENSE / scale, 1.0), rankings, strict=True)
+    sure = [weight * math.sqrt(factor * gap(scores, width)) for weight, factor, (scores, _) in each]
     return summed(rankings, [min_max(scores, width) for scores, _ in rankings], sure if any(sure) else weights)
 
 

@@ -29,6 +29,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.names import Bm25Tokens, Fusion
+from realmctl.retrieval.search.block_search import scale_of
 from realmctl.retrieval.search.methods import fuse
 from realmctl.retrieval.search.postings import Postings
 from realmctl.retrieval.search.stems import Stems
@@ -178,7 +179,7 @@ class ClozePassages:
         on_progress: Callable[[int], None] = lambda passages: None,
         whose: object = "the retriever",
     ) -> NDArray[np.float32]:
-        """The scores by a retriever on its device, float32 [N, M]. Each process embeds a part. The retriever's mode is restored.
+        """The scores by a retriever on its device, in which a passage has 1 with itself on average, float32 [N, M]. Each process embeds a part. The retriever's mode is restored.
 
         on_progress: called with the number of further passages that are embedded. whose: names the retriever in an error.
 
@@ -198,6 +199,7 @@ class ClozePassages:
             passage_MD[rank :: processes.world_size()] = theirs
         with np.errstate(over="ignore", invalid="ignore"):
             score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
+            score_NM /= np.float32(scale_of(passage_MD.__getitem__, len(self)))
         require_finite_scores(torch.from_numpy(score_NM), whose)
         return score_NM
 
@@ -269,7 +271,7 @@ def fused_ranks(
     for weight in weights:
         total_NM = np.zeros(score_NM.shape, np.float32)
         for total_M, rankings in zip(total_NM, both, strict=True):
-            scores, rows = fuse(rankings, width, (1.0, weight), fusion)
+            scores, rows = fuse(rankings, width, (1.0, weight), fusion, scale=1.0)
             total_M[rows] = scores
         found[weight] = ranks_of(total_NM)
     return found

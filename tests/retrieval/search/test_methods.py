@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realmctl.artifacts import Origin, open_artifact, tokenizer_folder, writing
+from realmctl.models.bert.files import scratch_config
+from realmctl.models.bert.modules import BertModel
+from realmctl.models.retriever import Retriever
+from realmctl.models.towers.head_steps import HeadStep
+from realmctl.models.towers.sentence_tower import SentenceTower
+from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search import methods
+from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.methods import Hybrid, reciprocal_ranks, summed
+from realmctl.retrieval.search.methods import Hybrid, reciprocal_ranks, start_method, summed
+from realmctl.retrieval.search.profile import SearchProfile
+from tests.fixtures.chain import make_index
 
 RANKING = st.lists(st.integers(0, 12), unique=True, max_size=10)
 
@@ -32,7 +45,7 @@ def test_a_weight_holds_over_other_blocks_too(chain):
 class Given:
     """A searcher of ten blocks with a score for each; of each question it finds the best of some of them."""
 
-    corpus, wordpiece = range(10), None
+    corpus, wordpiece, unit_score = range(10), None, 1.0
 
     def __init__(self, seed, *found):
         self.found, self.asked = found, []
@@ -96,7 +109,7 @@ class Texts:
 class Fixed:
     """A searcher that finds the same blocks for each question."""
 
-    wordpiece = None
+    wordpiece, unit_score = None, 20.0
 
     def __init__(self, scores, rows, blocks=12):
         self.corpus, self.found = range(blocks), (scores.astype(np.float32), np.array(rows, np.int64))
@@ -128,3 +141,26 @@ def test_every_block_has_the_sum_of_its_reciprocal_ranks(rankings):
     assert rows.tolist() == sorted(expected, key=lambda row: (-expected[row], row))
     assert rows.dtype == np.int64
     np.testing.assert_allclose(scores, [expected[row] for row in rows.tolist()], rtol=1e-6)
+
+
+def test_hybrid_search_is_the_same_whatever_the_scale_of_the_encoder(chain, tmp_path):
+    """`import` without --scale leaves cosines, with it 20 of them: each side must weigh as before."""
+    found = []
+    for scale in (1.0, 20.0):
+        torch.manual_seed(0)
+        bert = BertModel(scratch_config("L1-H16", 400, init_std=0.5)).eval()
+        tower = SentenceTower(bert, "mean", [HeadStep("normalize", 16)], scale).eval()
+        retriever = Retriever(tower, tower, query_length=24, block_length=32, pooling="mean")
+        with writing(tmp_path / f"retriever-{scale}", Origin("retriever", "import", 1, {"scale": scale}, {})) as out:
+            retriever.save(out.path)
+            out.copy_folder("tokenizer", tokenizer_folder(chain.blocks))
+        made = open_artifact(tmp_path / f"retriever-{scale}")
+        index = make_index(tmp_path / str(scale), chain.blocks, made)
+        searches = SearchInputs(blocks=chain.blocks, retriever=made, index=index, precision="fp32")
+        for few in (False, True):
+            search = start_method(SearchProfile.of(chain.blocks, HYBRID), dataclasses.replace(searches, few=few))
+            found.append(search.ranked(search.tokens(["Where was Ada born?", "Ben Mott"]), 9))
+    for other in found[1:]:
+        for (scores, rows), (its_scores, its_rows) in zip(found[0], other, strict=True):
+            assert rows.tolist() == its_rows.tolist()
+            np.testing.assert_allclose(scores, its_scores, rtol=1e-4)
