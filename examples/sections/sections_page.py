@@ -1,4 +1,4 @@
-"""Write the report of what naming blocks by their section brings, from the measurements of measure_sections.py.
+"""Write the report of what sections bring in what a search reads, from the measurements of measure_sections.py.
 
 python examples/sections/sections_page.py RUNS.jsonl REPORT.md
 """
@@ -34,42 +34,42 @@ def signed(number: float) -> str:
 
 
 def page_of(runs: Mapping[Key, Mapping[str, Any]]) -> str:
-    """The report: a row for each set and search that both arms have."""
-    both = [(name, search) for name, arm, search in runs if arm == "section" and (name, "title", search) in runs]
-    rows, means = list[str](), dict[str, list[float]]()
-    lost = list[str]()
-    for name, search in both:
-        title, section = (runs[name, arm, search] for arm in ("title", "section"))
-        before, after = ndcg(title["ranks"]), ndcg(section["ranks"])
+    """The report: a row for each set, search and arm that was measured beside titles alone."""
+    rows, gains, lost = list[str](), dict[tuple[str, str], list[float]](), dict[str, list[str]]()
+    for name, arm, search in runs:
+        if arm == "title" or (name, "title", search) not in runs:
+            continue
+        before, after = (ndcg(runs[name, each, search]["ranks"]) for each in ("title", arm))
         low, high = interval(after - before)
         gain = float((after - before).mean())
-        means.setdefault(search, []).append(gain)
-        lost += [f"{name}, {search}"] if high < 0 else []
+        gains.setdefault((arm, search), []).append(gain)
+        lost.setdefault(arm, []).extend([f"{name} ({search})"] if high < 0 else [])
         shown = f"**{signed(gain)}**" if low > 0 or high < 0 else signed(gain)
         rows.append(
-            f"| {name} | {len(before):,} | {search} | {title['blocks']:,} | {section['blocks']:,} | {before.mean():.3f} | {after.mean():.3f} "
-            f"| {shown} [{signed(low)}, {signed(high)}] |"
+            f"| {name} | {len(before):,} | {search} | {arm} | {before.mean():.3f} | {after.mean():.3f} | {shown} [{signed(low)}, {signed(high)}] |"
         )
-    mean = "; ".join(
-        f"{search}: mean {signed(float(np.mean(gains)))} over {len(gains)} sets" for search, gains in means.items()
-    )
-    kept = not lost and all(np.mean(gains) > 0 for gains in means.values())
+    told = list[str]()
+    for arm, losing in lost.items():
+        means = {search: float(np.mean(found)) for (each, search), found in gains.items() if each == arm}
+        kept = not losing and all(mean > 0 for mean in means.values())
+        mean = ", ".join(f"{signed(value)} {search}" for search, value in means.items())
+        told.append(
+            f"- **{arm}**: mean {mean}; shown losses: {', '.join(losing) or 'none'}. By the rule it is {'kept' if kept else 'not kept'}."
+        )
     return "\n".join(
         [
-            "# Blocks named by their section: report",
+            "# Sections in what a search reads: report",
             "",
             "Written by `examples/sections/sections_page.py` from `runs.jsonl`.",
             "",
             "## What holds",
             "",
-            f"- nDCG@10 with sections minus that with titles alone. {mean}.",
-            f"- Sets that lose: {'; '.join(lost) or 'none'}.",
-            f"- By the rule, sections are {'kept' if kept else 'not kept'}.",
+            *told,
             "",
             "## Every set",
             "",
-            "| set | questions | search | blocks, title | blocks, section | title | section | difference |",
-            "|---|--:|---|--:|--:|--:|--:|---|",
+            "| set | questions | search | name of a block | title | with it | difference |",
+            "|---|--:|---|---|--:|--:|---|",
             *rows,
             "",
         ]

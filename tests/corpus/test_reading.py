@@ -303,8 +303,8 @@ def test_ids_seen_long_ago_are_noticed_too():
             ids.settle()
 
 
-def test_a_json_array_is_refused_with_the_way_out(tmp_path):
-    (tmp_path / "a.json").write_text('[{"id": 1}]')
+def test_a_json_array_of_no_objects_is_refused_with_the_way_out(tmp_path):
+    (tmp_path / "a.json").write_text("[[1], [2]]")
     with pytest.raises(InputError, match="jq -c"):
         format_of(*corpus_files([tmp_path / "a.json"], CorpusSettings()))
 

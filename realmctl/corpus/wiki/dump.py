@@ -29,6 +29,7 @@ FIELDS = {
     ("mediawiki", "page", "title"): "title",
     ("mediawiki", "page", "ns"): "namespace",
     ("mediawiki", "page", "id"): "id",
+    ("mediawiki", "page", "revision", "model"): "model",
     ("mediawiki", "page", "revision", "text"): "text",
 }
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
@@ -55,7 +56,7 @@ DISAMBIGUATION = _disambiguation(**_PAGES["disambiguation_templates"])
 
 @dataclass(slots=True)
 class Page:
-    """A page of a dump. With `oversized`, its text had more than 16 MiB and was not kept."""
+    """A page of a dump. With `oversized`, its text had more than 16 MiB and was not kept. model: what its text is, such as wikitext or json."""
 
     id: str = ""
     title: str = ""
@@ -63,6 +64,7 @@ class Page:
     redirect: bool = False
     text: str = ""
     oversized: bool = False
+    model: str = "wikitext"
 
 
 @dataclass
@@ -132,14 +134,14 @@ class _Reader:
     def page(self) -> Page:
         values = self.values
         text = "" if self.oversized else values.get("text", "")
-        return Page(
-            values.get("id", ""),
-            values.get("title", ""),
-            _integer(values.get("namespace", "0")),
-            self.redirect,
-            text,
-            self.oversized,
-        )
+        title = values.get("title", "")
+        if "namespace" in values:
+            namespace = _integer(values["namespace"])
+        else:  # before version 0.6 of the format the title alone says it
+            before, colon, _ = title.partition(":")
+            namespace = self.site.namespaces.get(before, 0) if colon else 0
+        model = values.get("model", "wikitext")
+        return Page(values.get("id", ""), title, namespace, self.redirect, text, self.oversized, model)
 
     def refuse_doctype(self, *_: object) -> None:
         raise InputError(
@@ -223,11 +225,13 @@ def skip_title(title: str, keep_lists: bool) -> str | None:
 
 
 def skip_page(page: Page) -> str | None:
-    """Return why a page is not an article, whatever its title: "redirect", "namespace", "empty", "disambiguation", or None."""
+    """Return why a page is not an article, whatever its title: "redirect", "namespace", "model" for what is no wikitext, "empty", "disambiguation", or None."""
     if page.redirect or REDIRECT.match(page.text):
         return "redirect"
     if page.namespace != 0:
         return "namespace"
+    if page.model != "wikitext":
+        return "model"
     if not page.oversized and not page.text.strip():
         return "empty"
     marked = DISAMBIGUATION.search(page.text) and DISAMBIGUATION.search(drop_hidden(page.text))

@@ -27,5 +27,6 @@ OFFERS = {
         "mdoc": "realmctl.extras.documents.formats:FORMATS",
         "mail": "realmctl.extras.documents.formats:FORMATS",
         "html": "realmctl.extras.documents.formats:FORMATS",
+        "json": "realmctl.extras.documents.formats:FORMATS",
     },
 }

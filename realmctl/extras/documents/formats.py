@@ -9,7 +9,7 @@ from functools import partial
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
 from realmctl.corpus.formats.detect import ROOT
 from realmctl.corpus.formats.format import Format
-from realmctl.extras.documents import by_pandoc, html_lines, mail, office, pages, pdf
+from realmctl.extras.documents import by_pandoc, html_lines, json_files, mail, office, pages, pdf
 
 HTML_ROOTS = html_lines.BLOCKS | {
     "html",
@@ -99,4 +99,5 @@ FORMATS: dict[str, Format] = {
         looks=lambda file, start: file.ending in mail.ENDINGS or mail.is_mail(start),
     ),
     "html": Format("HTML, one document a file", pages.read_html, is_one=True, looks=_is_html),
+    "json": Format("JSON objects", json_files.read_json, looks=json_files.is_json, has_fields=True),
 }

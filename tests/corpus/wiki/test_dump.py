@@ -163,3 +163,26 @@ def test_a_text_too_long_is_not_kept(tmp_path, monkeypatch):
     found = list(dump.pages(write(tmp_path / "d.xml", page(1, "Long", "x" * 1001), page(2, "Short", "x" * 1000))))
     assert [(p.title, p.oversized, len(p.text)) for p in found] == [("Long", True, 0), ("Short", False, 1000)]
     assert dump.skip_page(found[0]) is None
+
+
+def test_pages_of_older_dumps_have_the_namespace_that_their_title_begins_with(tmp_path):
+    """Before version 0.6 of the format pages had no <ns>. A colon in the title of an article stays."""
+    titles = {"Kategorie:Flüsse": 14, "Datei:Elbe.jpg": 6, "Elbe": 0, "Alien: Covenant": 0, "Kategorie": 0, ":x": 0}
+    path = write(tmp_path / "d.xml", *(page(5, title, "words").replace("<ns>0</ns>", "") for title in titles))
+    assert {each.title: each.namespace for each in dump.pages(path)} == titles
+    stated = write(tmp_path / "e.xml", page(5, "Kategorie:Flüsse", "words"))
+    assert [each.namespace for each in dump.pages(stated)] == [0]  # what the dump says counts
+
+
+def test_pages_whose_text_is_no_wikitext_are_dropped(tmp_path):
+    models = ("wikitext", "json", "Scribunto", "css")
+    mark = '<text xml:space="preserve">'
+    pages = [
+        page(n, f"P{n}", "{}").replace(
+            f"</contributor>{mark}", f"</contributor><model>{model}</model><format>text/x</format>{mark}"
+        )
+        for n, model in enumerate(models)
+    ]
+    found = list(dump.pages(write(tmp_path / "d.xml", *pages)))
+    assert [each.model for each in found] == list(models)
+    assert [dump.skip_page(each) for each in found] == [None, "model", "model", "model"]

@@ -52,10 +52,8 @@ def parsed(names: str) -> list[object]:
             _require_ranges(measure.params)
         if unusable := [str(each) for each in measures if not ir_measures.DefaultPipeline.supports(each)]:
             raise ValueError(f"no installed package computes {', '.join(unusable)}")
-        for measure in (
-            measures
-        ):  # some are known and fail: INST lacks a parameter, and ERR@10 needs a script that Perl cannot run
-            list(ir_measures.iter_calc([measure], {"q": {"a": 1, "b": 0}}, {"q": {"a": 2.0, "b": 1.0}}))
+        for measure in measures:  # some are known and fail, such as INST, which lacks a parameter
+            list(_of_batch([measure], {"q": {"a": 1, "b": 0}}, {"q": {"a": 2.0, "b": 1.0}}))
     except Exception as error:  # of ir-measures and of the packages behind it
         if (known := as_realmctl_error(error)) is not None:
             raise known from None
@@ -183,11 +181,12 @@ def without_ties(scores: Mapping[str, float]) -> dict[str, float]:
 def _of_batch(
     measures: list[object], relevance: Relevance, batch: Mapping[str, Mapping[str, float]]
 ) -> Iterator[QueryMeasures]:
-    judged = {name: relevance[name] or NOTHING_RELEVANT for name in batch}
-    ranked = {name: without_ties(scores) for name, scores in batch.items()}
+    numbers = {name: str(number) for number, name in enumerate(batch, 1)}  # gdeval's script takes whole numbers alone
+    judged = {numbers[name]: relevance[name] or NOTHING_RELEVANT for name in batch}
+    ranked = {numbers[name]: without_ties(scores) for name, scores in batch.items()}
     found = _values(measures, judged, ranked)
-    for name in batch:
-        yield name, {str(measure): found.get((name, str(measure)), UNDEFINED) for measure in measures}
+    for name, number in numbers.items():
+        yield name, {str(measure): found.get((number, str(measure)), UNDEFINED) for measure in measures}
 
 
 def _values(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -155,3 +156,15 @@ def test_a_document_with_the_id_of_its_query_is_left_out_unless_it_is_relevant(t
     (tmp_path / "qrels").write_text("a 0 b 1\nc 0 c 1\n")
     measured = [measure_by_qrels(tmp_path / "run", tmp_path / "qrels", "RR", out, each)["RR"] for each in (False, True)]
     assert measured == [0.75, 1.0]
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="the script of gdeval is Perl")
+def test_measures_of_gdevals_script_take_queries_of_any_name():
+    """ERR (Chapelle et al. 2009) with 4 as the highest grade, to the script's five digits: its topics are whole numbers."""
+    judged = {"who?": {"a": 3, "b": 0, "c": 1}, "051": {"d": 1}, "nothing found": {"a": 1}}
+    run = [("who?", {"b": 3.0, "a": 2.0, "c": 1.0}), ("051", {"d": 1.0})]
+    found = {query: values["ERR@10"] for query, values in measured(parsed("ERR@10"), judged, run)}
+    stops = {grade: (2**grade - 1) / 16 for grade in (1, 3)}
+    expected = stops[3] / 2 + (1 - stops[3]) * stops[1] / 3
+    assert found == pytest.approx({"who?": expected, "051": stops[1], "nothing found": 0.0}, abs=1e-5)
+    assert parsed("nDCG(dcg='exp-log2')@10 AP")
