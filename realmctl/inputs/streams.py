@@ -9,9 +9,12 @@ thread.
 
 from __future__ import annotations
 
+import codecs
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +24,7 @@ from realmctl.artifacts.file_kinds import binary_kind
 from realmctl.errors import InputError, RealmctlError, as_realmctl_error
 from realmctl.execution.cores import usable_cores
 from realmctl.inputs.bzip2 import decompressed_streams
+from realmctl.log import warn
 
 READ_BYTES = 2**18
 MAX_THREADS = 8
@@ -39,9 +43,15 @@ TO_TEXT = {
     "RTF document": "Save it as plain text, and name the result.",
     "document of an old Office format": "Save it as plain text, and name the result.",
     "SQLite database": "Export its texts as JSON lines, and name the result.",
-    "UTF-16 text": "Convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8.",
 }
 """What to do with files that hold text in another form."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NOT_WESTERN = re.compile(
+    rb"[\x80-\xff]{3}|[\x81\x83\x86-\x89\x8b\x8d-\x90\x98\x9b\x9d\x9f]|[a-z][\xb2\xb3\xb9\xbc-\xbe][a-z]"
+)
+"""What Windows-1252 has in no text of western Europe: three such letters in a row, signs that none writes, and raised figures within words."""
+OF_UTF_8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+"""A letter of several bytes in UTF-8. A text that has one is damaged, and in no other charset."""
 GZIP, BZIP2, ZSTD, XZ = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 
 
@@ -192,7 +202,7 @@ class _Zstd:
 def head(path: Path, size: int = 2**16) -> bytes:
     """Return the first `size` decompressed bytes, or all of a shorter file."""
     data = b""
-    for piece in decompressed(path, ahead=False):
+    for piece in _in_utf_8(path, decompressed(path, ahead=False)):
         data += piece
         if len(data) >= size:
             break
@@ -206,9 +216,35 @@ def require_text(path: Path, start: bytes) -> None:
         raise InputError(f"{path} is not text (format: {kind}). {advice}")
 
 
+def _in_utf_8(path: Path, pieces: Iterator[bytes], guess: bool = False) -> Iterator[bytes]:
+    """Yield the pieces of a text in UTF-8: what begins with the mark of UTF-16 is decoded, and with `guess` what is Windows-1252 by all that it holds at its
+    begin, with a warning.
+    """
+    first = next(pieces, b"")
+    charset = "utf-16" if first.startswith(UTF_16) else ""
+    if guess and not charset and not first.isascii() and not OF_UTF_8.search(first) and not NOT_WESTERN.search(first):
+        charset = "cp1252"
+        warn(
+            f"{path} is not UTF-8, and is read as Windows-1252. If letters are wrong, convert it to UTF-8, for instance with iconv."
+        )
+    if not charset:
+        yield first
+        yield from pieces
+        return
+    decoder = codecs.getincrementaldecoder(charset)("strict" if guess else "replace")
+    try:
+        for piece in chain([first], pieces):
+            yield decoder.decode(piece).encode()
+        yield decoder.decode(b"", guess).encode()
+    except UnicodeError as error:
+        raise InputError(
+            f"{path}: not {charset.upper()} ({error}). Convert it to UTF-8, for instance with iconv."
+        ) from None
+
+
 def _text_pieces(path: Path) -> Iterator[bytes]:
-    """Yield what `decompressed` yields. Raises InputError if the first piece is no text."""
-    pieces = decompressed(path)
+    """Yield what `decompressed` yields, in UTF-8. Raises InputError if the first piece is no text."""
+    pieces = _in_utf_8(path, decompressed(path), guess=True)
     first = next(pieces, b"")
     require_text(path, first)
     yield first

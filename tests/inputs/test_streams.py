@@ -88,7 +88,7 @@ def test_lines_across_pieces(tmp_path, monkeypatch):
 
 def test_invalid_utf8_names_file_and_line(tmp_path):
     path = tmp_path / "latin.txt"
-    path.write_bytes(b"fine\nna\xefve\n")
+    path.write_bytes(b"fine\nna\xef\xef\xefve\n")
     with pytest.raises(InputError, match=r"latin\.txt:2: .*byte 2"):
         list(streams.lines(path))
     with pytest.raises(InputError, match=r"latin\.txt:2: "):

@@ -19,6 +19,7 @@ from realmctl.corpus.document import Dropped, Found, SkippedPage
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import require_package
 from realmctl.extras.documents import apart
+from realmctl.extras.documents.charsets import html_text
 from realmctl.extras.documents.leads import document_of_lines
 from realmctl.extras.documents.repeated import NOTHING, Repeated, repeated_beside
 from realmctl.inputs import streams
@@ -36,9 +37,7 @@ PARSER = apart.ManyParses("realmctl.extras.documents.html_lines")
 def read_html(file: CorpusFile) -> Iterator[Found]:
     """Yield a page of HTML as one document, titled by `<title>`, or by its first heading, or by its file."""
     require_package("selectolax", "documents", f"{file.path} is HTML, and reading it")
-    yield document_of(
-        file, "html", streams.whole_text(file.path, MAX_TEXT_FILE), repeated=repeated_beside(file, PARSER)
-    )
+    yield document_of(file, "html", html_text(file.path), repeated=repeated_beside(file, PARSER))
 
 
 def read_markdown(file: CorpusFile) -> Iterator[Found]:

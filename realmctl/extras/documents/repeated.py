@@ -11,11 +11,10 @@ from pathlib import Path
 
 from realmctl.artifacts.hashing import entries_below
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
-from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import RealmctlError
 from realmctl.extras.documents import apart
+from realmctl.extras.documents.charsets import html_text
 from realmctl.extras.documents.leads import LedLine
-from realmctl.inputs import streams
 
 SAMPLE, FEWEST = 12, 8
 """Pages that are read to count lines, evenly spaced, and the fewest pages of a folder."""
@@ -117,7 +116,7 @@ def _of_pages(sample: tuple[Path, ...], parser: apart.ManyParses) -> Repeated:
     pages = list[Sequence[LedLine]]()
     for file in sample:
         with suppress(RealmctlError):
-            page, _ = parser.parse({"kind": "html"}, streams.whole_text(file, MAX_TEXT_FILE).encode(errors="replace"))
+            page, _ = parser.parse({"kind": "html"}, html_text(file).encode(errors="replace"))
             if page is not None and "lines" in page:
                 pages.append(page["lines"])
     return Repeated.of(pages)

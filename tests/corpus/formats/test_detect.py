@@ -80,7 +80,6 @@ def test_a_table_without_a_text_column_is_refused(tmp_path, text, message):
         (b"PK\x03\x04..", "zip archive"),
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8, "PNG"),
         (b"\xff\xd8\xff\xe0..JFIF", "JPEG"),
-        ("Rom".encode("utf-16"), "iconv -f UTF-16"),
         (b"id\ttext\n1\t\0\n", "binary"),
         (b"d/a.txt" + bytes(250) + b"ustar", "tar archive"),
     ],

@@ -347,3 +347,17 @@ def test_marks_of_footnotes_and_hidden_lines_of_code_are_no_text(tmp_path):
     (found,) = documents([tmp_path / "a.html"])
     assert isinstance(found, Document)
     assert found.text.splitlines() == ["One two three four five.", "1. A note.", "2. Another.", "let x = 1;"]
+
+
+@pytest.mark.parametrize(
+    ("charset", "declared", "word"),
+    [
+        ("shift-jis", "Shift_JIS", "東京"), ("cp1252", "ISO-8859-1", "“größer”"), ("iso-8859-2", "iso-8859-2", "byłoby"), ("koi8-r", "koi8-r", "Москва"),
+        ("utf-8", "iso-8859-1", "größer"), ("utf-16", "utf-16", "東京"), ("utf-8", "no-such", "größer"), ("utf-8", "zip", "größer"),
+    ],
+)  # fmt: skip
+def test_a_page_is_read_in_its_charset(tmp_path, charset, declared, word):
+    page = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={declared}"><title>{word}</title></head><p>Here {word}.'
+    (tmp_path / "a.html").write_bytes(page.encode(charset))
+    (found,) = read(tmp_path / "a.html")
+    assert (found.title, found.text) == (word, f"Here {word}.")

@@ -14,7 +14,8 @@ from tests.fixtures.encoder_folders import folder_for
 
 ODD = {
     "pipe": os.mkfifo,
-    **{kind: KINDS[kind] for kind in ("socket", "device", "dangling", "loop", "UTF-16", "truncated")},
+    **{kind: KINDS[kind] for kind in ("socket", "device", "dangling", "loop", "truncated")},
+    "cut UTF-16": lambda path: path.write_bytes("a line".encode("utf-16") + b"\0"),
     "a folder that it lies in": lambda path: path.symlink_to("."),
     "not to be read": lambda path: path.touch(0),
     "bytes of gzip": lambda path: path.write_bytes(gzip.compress(b"\x00\x01" * 2000)),

@@ -1,0 +1,27 @@
+"""The text of a page of HTML in the charset that it declares."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
+from realmctl.inputs import streams
+
+DECLARED = re.compile(rb"<meta\s[^<>]*?\bcharset\s*=\s*[\"']?\s*([\w:.-]{2,40})", re.IGNORECASE)
+DECLARED_WITHIN = 1024
+LIKE_BROWSERS = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "shift_jis": "cp932", "gb2312": "gb18030", "ks_c_5601-1987": "cp949"}  # fmt: skip
+"""What browsers take these names for."""
+
+
+def html_text(path: Path) -> str:
+    """A page in UTF-8 if it is that, else in the charset that it declares. Raises InputError as `streams.whole_text`."""
+    data = streams.whole_bytes(path, MAX_TEXT_FILE)
+    declared = DECLARED.search(data[:DECLARED_WITHIN])
+    if declared and b"\0" not in data:
+        name = declared[1].decode().lower()
+        for charset in ("utf-8-sig", LIKE_BROWSERS.get(name, name)):
+            with suppress(LookupError, ValueError):
+                return data.decode(charset)
+    return streams.whole_text(path, MAX_TEXT_FILE)
