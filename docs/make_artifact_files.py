@@ -191,15 +191,21 @@ KINDS: dict[str, Kind] = {
         {},
     ),
     "bm25": Kind(
-        "part of a qa-model",
+        "the first `search` of many blocks; part of a qa-model",
         {
             "data.npy": "BM25 weights by wordpiece and block, in compressed sparse column layout",
             "indices.npy": "the block of each weight",
             "indptr.npy": "where each wordpiece's weights begin",
             "bm25.json": "the parameters of BM25 and the learned scale",
+            "stem_hashes.npy": "the hashes of stems or words, rising",
+            "stem_numbers.npy": "the number of the stem with each hash",
         },
         {},
-        {},
+        {
+            "bm25.json": "in a qa-model",
+            "stem_hashes.npy": "where stems or words are compared",
+            "stem_numbers.npy": "where stems or words are compared",
+        },
     ),
     "scores": Kind(
         "`eval-em`",

@@ -21,12 +21,15 @@ from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.lm_init import LmInit
 from realmctl.lab.late_interaction.late_embed import LateEmbed
+from realmctl.retrieval.search import postings
+from realmctl.retrieval.search.postings import Bm25Ranking
 from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
 from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
-from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain, baseline, documents, finetune, make_index, pretrain
 from tests.fixtures.collections import hub_folder
 from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
@@ -101,6 +104,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
         condenser,
         of_retriever,
         cloze,
+        kept_bm25(chain, folder),
         *imports(folder),
         model,
         dense,
@@ -111,6 +115,15 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
         recall,
         utility,
     ]
+
+
+def kept_bm25(chain: Chain, folder: Path) -> Artifact:
+    """What a search keeps of many blocks."""
+    blocks = make_blocks(folder / "of-search/blocks", documents())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(postings, "KEPT_FROM", 1)
+        Bm25Ranking(blocks, "english")
+    return open_artifact(folder / "of-search/bm25")
 
 
 def first_shard_only(names: Iterable[str]) -> set[str]:
