@@ -133,6 +133,17 @@ MEASURED = {
         r"\n\| ICT \+ KL, kept only on a measured gain \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| \d+ \|\n",
     ),
     "adapt.lost": Measured("docs/results/adapt/notes.md", r"\n\| 50 of 32 pairs \|.*\| (-\.\d+) \[[^]]*\] \|\n"),
+    "hybrid.gain": Measured(
+        "docs/results/hybrid/report.md",
+        r"(?s)## all-MiniLM-L6-v2\n.*?\| \*\*mean of 6\*\* [^\n]*\| ([+-]0\.\d+) \| \S+ \|\n",
+    ),
+    **{
+        f"hybrid.{asked}": Measured(
+            "docs/results/hybrid/report.md",
+            rf"\n\| {ASKED[asked]} \|[^\n]*\| ([+-]0\.\d+ \[\S+ \S+\]) \| \S+ \[\S+ \S+\] \|\n",
+        )
+        for asked in ("covid", "nl2bash")
+    },
     "adapt.scores_worst": Measured(ADAPT, SCORES.format(r"\S+ \| ([+-]0\.\d+)")),
     **{
         f"adapt.{way}_{asked}": Measured(
