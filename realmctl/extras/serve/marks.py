@@ -12,7 +12,7 @@ from realmctl.corpus.corpus import Corpus
 
 LOOKED_AT = 400
 """Blocks that show which words are in most texts."""
-COMMON = 0.2
+COMMON = 0.1
 """Share of these blocks in which a word stands that says nothing, such as "the"."""
 WORD = regex.compile(r"[\p{L}\p{N}\p{M}_]+")
 WITHOUT_BLANKS = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
