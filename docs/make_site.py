@@ -92,7 +92,7 @@ def _boost(page: Path, boost: float) -> None:
 
 def python_api() -> str:
     """Return the page of the Python reference, with one directive of mkdocstrings for each module of the API."""
-    rooms = ("search.searcher", "search.text_search", "loaded_retriever", "loaded_index")
+    rooms = ("search.block_search", "search.searcher", "search.text_search", "loaded_retriever", "loaded_index")
     answers = ("answering.answerer", "answering.qa_model", "answering.pretrained_model")
     names = [
         "realmctl.loading",

@@ -101,7 +101,7 @@ def test_no_markdown_is_left_on_a_page(site: Path) -> None:
 def test_the_python_reference_has_names_and_docstrings(site: Path) -> None:
     text = (site / PYTHON_API).with_suffix(".html").read_text(encoding="utf-8")
     assert "realmctl.errors.MismatchError" in text and "Artifacts do not belong together." in text
-    for name in ("loading.load", "retrieval.answering.qa_model.QaModel", "retrieval.search.searcher.Hit"):
+    for name in ("loading.load", "retrieval.answering.qa_model.QaModel", "retrieval.search.block_search.Hit"):
         assert f"realmctl.{name}" in text
 
 
