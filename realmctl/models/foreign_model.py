@@ -40,7 +40,8 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         model = kind.from_pretrained(str(folder), config=config, use_safetensors=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+        longest = min(int(tokenizer.model_max_length), _positions(model.config))
+    except Exception as error:  # transformers raises many kinds for fields of a wrong type
         raise as_realmctl_error(error, folder) or InputError(
             f"{flag}: no {what} can be loaded from there ({one_line(error)}). "
             "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
@@ -55,7 +56,7 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
             "Restore the model's own tokenizer files."
         )
     require_finite(model.state_dict(), folder)
-    return tokenizer, model.float().eval(), min(tokenizer.model_max_length, _positions(model.config))
+    return tokenizer, model.float().eval(), longest
 
 
 def _positions(config: Any) -> int:

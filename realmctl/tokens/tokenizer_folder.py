@@ -123,7 +123,7 @@ def bert_tokenizer(
 
 def _require_known(folder: Path, config: Mapping[str, Any]) -> None:
     named = config.get("tokenizer_class")
-    if named is not None and named not in WORDPIECE_CLASSES | PLAIN_CLASSES:
+    if named is not None and not (isinstance(named, str) and named in WORDPIECE_CLASSES | PLAIN_CLASSES):
         raise InputError(
             f"{folder}: its tokenizer is a {str(named)[:60]}, and what that class does is not done here. Use a model whose tokenizer "
             "is BERT's, RoBERTa's, XLM-R's, CamemBERT's, MPNet's, ModernBERT's, Gemma's, Llama's, Qwen's, T5's or ALBERT's, or save it as one "

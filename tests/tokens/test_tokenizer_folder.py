@@ -147,6 +147,7 @@ def test_words_offsets_and_literal_special_tokens(model_type: str, tmp_path: Pat
     [
         ({"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "mecab"}, "BertJapaneseTokenizer"),
         ({"tokenizer_class": "DebertaV2Tokenizer"}, "DebertaV2Tokenizer"),
+        ({"tokenizer_class": ["BertTokenizer"]}, "BertTokenizer"),
         ({"do_basic_tokenize": False}, "do_basic_tokenize"),
         ({"never_split": ["ab"]}, "never_split"),
         ({"tokenizer_class": "BertTokenizer", "strip_accents": "no"}, "strip_accents"),

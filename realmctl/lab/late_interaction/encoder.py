@@ -236,10 +236,11 @@ def _settings(
     if expansion and filler is None:
         raise _refused(folder, "its tokenizer has no token to expand queries with")
     unknown = tokenizer.unk_token_id
-    words = masks.get("skiplist_words") or []
+    words, prompts = masks.get("skiplist_words") or [], stated.get("prompts") or {}
+    if not (isinstance(words, list) and all(isinstance(word, str) for word in words) and isinstance(prompts, dict)):
+        raise _refused(folder, "its skiplist_words are no list of words, or its prompts are no object")
     ids = [tokenizer.convert_tokens_to_ids(word) for word in words]
     tasks = masks.get("skiplist_tasks") or ["document"]
-    prompts = stated.get("prompts") or {}
     lengths = [limits.get(name) or most for name in ("query_length", "document_length")]
     if not all(type(length) is int and 2 < length <= most for length in lengths):
         raise _refused(folder, f"its longest inputs are {lengths} tokens, and the encoder has {most} positions")
