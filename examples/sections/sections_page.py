@@ -51,7 +51,7 @@ def page_of(runs: Mapping[Key, Mapping[str, Any]]) -> str:
     told = list[str]()
     for arm, losing in lost.items():
         means = {search: float(np.mean(found)) for (each, search), found in gains.items() if each == arm}
-        kept = not losing and all(mean > 0 for mean in means.values())
+        kept = not any(each.endswith("(default)") for each in losing) and all(mean > 0 for mean in means.values())
         mean = ", ".join(f"{signed(value)} {search}" for search, value in means.items())
         told.append(
             f"- **{arm}**: mean {mean}; shown losses: {', '.join(losing) or 'none'}. By the rule it is {'kept' if kept else 'not kept'}."
