@@ -25,7 +25,7 @@ from realmctl.artifacts.folder import (
     require_relative,
     write_protect,
 )
-from realmctl.artifacts.hashing import files_below
+from realmctl.artifacts.hashing import digest_file, files_below
 from realmctl.artifacts.manifest import Origin, write_manifest
 from realmctl.errors import InputError
 
@@ -76,6 +76,13 @@ class Writer:
         target = self.file(name)
         _link(target, source)
         return target
+
+    def link_equal(self, other: Artifact) -> None:
+        """Hard-link each file that another artifact has of the same name and bytes, so that the disk holds it once."""
+        for name, entry in other.manifest.files.items():
+            path = self.path / name
+            if path.is_file() and path.stat().st_size == entry.bytes and digest_file(path) == entry.sha256:
+                _link(path, other.path / name)
 
     def copy_folder(self, name: str, source: Path) -> None:
         """Copy a small folder, such as a tokenizer, into the artifact. `.` stands for the artifact's own folder."""

@@ -221,4 +221,6 @@ def train_retriever(
         metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, what, chance=objective.chance)
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.blocks))
+    if settings.retriever is not None:  # a start that is kept
+        out.link_equal(settings.retriever)
     return metrics

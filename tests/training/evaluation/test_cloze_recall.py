@@ -234,6 +234,7 @@ def test_the_best_weights_are_kept_and_without_a_shown_gain_the_start(chain: Cha
     kept = ict(chain, keep="gain").make(tmp_path / "start")
     start = chain.retriever.file("block/model.safetensors").read_bytes()
     assert kept.file("block/model.safetensors").read_bytes() == start != best
+    assert kept.file("block/model.safetensors").samefile(chain.retriever.file("block/model.safetensors")), "not twice"
     assert kept.metrics["cloze_gain"] == kept.metrics["kept_step"] == 0
     assert kept.metrics["last_cloze_gain"] == pytest.approx((1 / 8 + 1 / 9 - 1 / 5 - 1 / 6) / 2, abs=1e-6)
 
