@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import realmctl as package
-from realmctl.artifacts import Origin, open_artifact
+from realmctl.artifacts import Origin, open_artifact, version_numbers
 from realmctl.artifacts.records import Records
 from realmctl.artifacts.series import locked, pin
 from realmctl.artifacts.unfinished import new_partial
@@ -47,6 +47,16 @@ def test_from_a_folder_to_a_search(realmctl, chain: Chain, tmp_path, notes):
     assert {path.rpartition("/")[2] for path in found["made"].values()} == {"v1"}
     code, out, err = realmctl("search", "Ada Lorn", "--workspace", tmp_path / "my w", "--json")
     assert code == 0 and {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
+
+
+def test_bm25_is_kept_before_the_first_search(realmctl, chain: Chain, tmp_path, notes, monkeypatch):
+    monkeypatch.setattr("realmctl.retrieval.search.postings.KEPT_FROM", 1)
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    for _ in range(2):
+        code, _, err = realmctl("index-docs", notes, "--encoder", encoder, "-w", tmp_path / "w")
+        assert code == 0 and version_numbers(tmp_path / "w/bm25") == [1], err
+    monkeypatch.setattr("realmctl.retrieval.search.postings.Postings.of", None)  # a search computes it no more
+    assert realmctl("search", "Ada", "-w", tmp_path / "w")[0] == 0
 
 
 def test_documents_that_are_as_they_were_before_are_searched_again_by_the_command_that_is_printed(

@@ -30,6 +30,7 @@ class IndexDocs(InWorkspace):
     )
 
     def run(self, show: Show) -> None:
+        from realmctl.retrieval.search.methods import keep_bm25
         from realmctl.shortcuts.changes import changes, searched_before
         from realmctl.shortcuts.shipped import (
             bad_files_of,
@@ -50,6 +51,7 @@ class IndexDocs(InWorkspace):
         former = searched_before(self.workspace)
         with log.one_bar("index-docs"):
             made = run_shipped("index-docs", self.workspace, start, variables)
+        keep_bm25(made["blocks"])
         counts, vectors = made["blocks"].metrics, made["embeddings"].metrics
         show(
             {

@@ -68,11 +68,21 @@ def uses_index(method: str) -> bool:
 
 def start_method(profile: SearchProfile, inputs: SearchInputs) -> BlockSearch:
     """Return what finds blocks as a profile says; what BM25 compares is that of the profile, not of the inputs."""
-    own = dataclasses.replace(
-        inputs, bm25_stemmer=profile.bm25_stemmer, bm25_tokens=profile.bm25_tokens or inputs.bm25_tokens
-    )
+    own = _compared(inputs, profile)
     searchers = [_started(name, own) for name in _names_of(profile.method)]
     return hybrid(searchers, profile) if profile.method == HYBRID else searchers[0]
+
+
+def keep_bm25(blocks: Artifact) -> None:
+    """Compute BM25 where a search of blocks with an index takes it by default, so that the first one need not."""
+    if (profile := SearchProfile.of(blocks, None)).method == HYBRID:
+        _started("bm25", _compared(SearchInputs(blocks=blocks), profile))
+
+
+def _compared(inputs: SearchInputs, profile: SearchProfile) -> SearchInputs:
+    return dataclasses.replace(
+        inputs, bm25_stemmer=profile.bm25_stemmer, bm25_tokens=profile.bm25_tokens or inputs.bm25_tokens
+    )
 
 
 def _started(name: str, inputs: SearchInputs) -> BlockSearch:

@@ -15,7 +15,7 @@ from realmctl.retrieval.search.stems import stemmer_of
 DEPTH = 100
 """Blocks of each ranking that take part in hybrid search at least, however few are shown."""
 MOST_FOR_HYBRID = 500_000
-"""Of more blocks hybrid search is no default, because BM25 is computed at each start."""
+"""Of more blocks hybrid search is no default, because the first one computes BM25 for minutes."""
 LOOKED_AT = 64
 """Blocks that show in which letters a text is written."""
 
