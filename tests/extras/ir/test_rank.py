@@ -82,11 +82,13 @@ def test_hybrid_is_the_fusion_of_both(tmp_path, chain: Chain, scores_of):
 
 
 def test_hybrid_by_scores_ranks_by_their_mean(tmp_path, chain: Chain, scores_of):
-    """Of all 40 blocks: each ranking's scores from 1 to 0, times the root of its gap, of which 1.6 times the retriever's."""
+    """Of all 40 blocks: each ranking's scores from 1 to 0, times the root of its gap, the retriever's in cosines and 32 times."""
     names, expected = ids(chain), {}
+    vectors = open_index(chain.index.path, "cpu").vectors(np.arange(40)).astype(np.float64)
+    factor = 32 / (vectors * vectors).sum(1).mean()
     for number, (dense, bm25) in enumerate(zip(scores_of["dense"], scores_of["bm25"], strict=True), 1):
         found = []
-        for scores, scale, weight in ((dense, 1.6, 1.0), (bm25, 1.0, 0.25)):
+        for scores, scale, weight in ((dense, factor, 1.0), (bm25, 1.0, 0.25)):
             best = np.sort(scores.astype(np.float64))[::-1]
             gap = best[0] - best[9]
             found.append((weight * np.sqrt(scale * gap), (scores - best[-1]) / (best[0] - best[-1])))
