@@ -125,7 +125,7 @@ def quality(collections: list[Path], encoders: list[Path]) -> None:
     for encoder in encoders:
         with tempfile.TemporaryDirectory() as folder:
             ours = Ours(encoder, Path(folder) / "retriever")
-            theirs = Theirs(encoder, ours.retriever.block_length - len(ours.retriever.layout.block_prefix.ids))
+            theirs = Theirs(encoder, ours.retriever.block_length)
             for collection in map(Collection, collections):
                 asked, told = [*collection.queries.values()], [*collection.documents.values()]
                 pairs = [(side.queries(asked), side.documents(told)) for side in (theirs, ours)]
