@@ -83,7 +83,7 @@ def main() -> None:
         for side, folder in zip(sides, folders, strict=True):  # each reads what it made
             folder.mkdir()
             (folder / "documents.jsonl").write_text(text, encoding="utf-8")
-            (folder / "one.jsonl").write_text(text.partition("\n")[0], encoding="utf-8")
+            (folder / "one.jsonl").write_text(lines[0], encoding="utf-8")
             for command in prepared_by(given.encoder):
                 seconds(side, folder, command)
         print("| command | before | after | ratio (spread) |\n|---|--:|--:|--:|")

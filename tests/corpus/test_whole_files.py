@@ -103,7 +103,7 @@ def test_bad_files_are_set_aside_whole_if_the_user_says_so(folder, tmp_path, wor
         "1/cut.jsonl.gz": gzip.compress(b'{"id": "z3", "text": "fine"}\n' * 9)[:-9],
         "1/table": b"a\tb\n1\t2\n",
         "2/image.png": b"\x89PNG\r\n\x1a\n" + bytes(64),
-        "2/latin.txt": "caf\xe9".encode("latin-1"),
+        "2/latin.txt": b"caf\xe9 \x81",
         "2/dump.xml": b"<mediawiki><page><title>A</title><ns>0</ns><id>1</id><revision><text>Ada.</text></revision></page>",
     }
     for name, content in broken.items():
@@ -121,7 +121,12 @@ def test_bad_files_are_set_aside_whole_if_the_user_says_so(folder, tmp_path, wor
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_bad_files_of_one_document_are_set_aside_where_they_stand(tmp_path, workers):
-    for name, content in {"a.txt": b"Ada met Ben.", "b.txt": b"caf\xe9", "c.txt": b"", "d.md": b"Ben met Ada."}.items():
+    for name, content in {
+        "a.txt": b"Ada met Ben.",
+        "b.txt": b"caf\xe9 \x81",
+        "c.txt": b"",
+        "d.md": b"Ben met Ada.",
+    }.items():
         (tmp_path / name).write_bytes(content)
     out = tmp_path.parent / f"{tmp_path.name}-out"
     made = Chunk(corpus=(tmp_path,), tokenizer="train:100", workers=workers, bad_files="skip").make(out)
@@ -149,7 +154,7 @@ def test_a_file_of_one_document_is_read_once_where_bad_ones_are_skipped(tmp_path
 def test_an_error_in_a_folder_says_how_such_files_are_left_out(tmp_path):
     (tmp_path / "a.txt").write_text("Ada met Ben.")
     (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    for name, content in {"b.png": b"\x89PNG\r\n\x1a\n", "c.jsonl": b"{", "d.txt": b"caf\xe9"}.items():
+    for name, content in {"b.png": b"\x89PNG\r\n\x1a\n", "c.jsonl": b"{", "d.txt": b"caf\xe9 \x81"}.items():
         (tmp_path / "b.png").unlink(missing_ok=True)
         (tmp_path / name).write_bytes(content)
         for path, is_told in ((tmp_path, True), (tmp_path / name, False)):

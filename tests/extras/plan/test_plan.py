@@ -14,6 +14,7 @@ from realmctl.pipeline.discovery import own_stages
 from realmctl.retrieval.embedding import embedding
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, documents, write_questions
+from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.recurring import documents_that_share_a_span
 
@@ -149,6 +150,8 @@ stages:
   closed-book: {stage: lm-finetune, lm: t5, questions: questions.jsonl}
   datastore: {stage: build-datastore, spans: spans, encoder: encoder}
   knn: {stage: eval-knn-lm, spans: spans, encoder: encoder, datastore: datastore}
+  late-index: {stage: late-embed, blocks: blocks, encoder: late/saved}
+  late-ranking: {stage: late-rank, blocks: blocks, late-index: late-index, queries: questions.jsonl}
 """
 """Each stage with its defaults: only inputs and what has no default is given, and a size of the blocks that suits small documents."""
 
@@ -172,6 +175,7 @@ def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.Row]
         write_questions(Path("questions.jsonl"))
         make_t5(Path("t5"))
         make_babbler(Path("babbler"))
+        colbert(Path("late"))
         Path("every.yaml").write_text(EVERY_STAGE)
         made = planning.make_plan(Path("every.yaml"), {}, own_stages(), Aging())
     return {row.command: row for row in made.stages}

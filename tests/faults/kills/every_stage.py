@@ -16,6 +16,8 @@ from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
 from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.lm_init import LmInit
+from realmctl.lab.late_interaction.late_embed import LateEmbed
+from realmctl.lab.late_interaction.late_rank import LateRank
 from realmctl.lab.retromae.retromae_init import RetromaeInit
 from realmctl.lab.spider.spider_init import SpiderInit
 from realmctl.pipeline import Stage
@@ -32,6 +34,7 @@ from stages.revise import Revise
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import TOWNS, Chain, documents, finetune, pretrain
+from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.recurring import documents_that_share_a_span
 
@@ -61,6 +64,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
     ict = IctInit(blocks=chain.blocks, encoder=chain.encoder, projection=8, **TRAINING)
     spider = SpiderInit(blocks=recurring, bert="scratch:L1-H16", projection=8, query_length=40, **TRAINING)
     dpr = DprFinetune(retriever=_with_block_tower(ict, folder), passages=passages, hard_negatives=0, **TRAINING)
+    late = LateEmbed(blocks=chain.blocks, encoder=str(colbert(folder / "late")))
     return {
         "chunk": chunk,
         "revise": Revise(blocks=blocks, edits=edits, workers=1),
@@ -89,6 +93,10 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "lm-finetune": LmFinetune(lm=t5, questions=chain.questions, answer_length=12, **LM),
         "build-datastore": datastore,
         "eval-knn-lm": EvalKnnLm(datastore=datastore.make(folder / "datastore"), **store),
+        "late-embed": late,
+        "late-rank": LateRank(
+            blocks=chain.blocks, late_index=late.make(folder / "late-index"), queries=chain.questions
+        ),
     }
 
 
