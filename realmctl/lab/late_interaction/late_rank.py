@@ -14,7 +14,7 @@ class LateRank(Stage):
     """Rank the blocks for each query by MaxSim of their tokens, and write the ranking as a TREC run.
 
     With --ranking only the blocks of that ranking of rank are compared, such as the hits of dense retrieval: a second stage. Without it all are, which is
-    exact and takes about a second of one core for each query and 100,000 blocks. eval-run measures both.
+    exact and reads every vector. eval-run measures both.
     """
 
     makes = "ranking"
