@@ -169,8 +169,8 @@ def min_max(scores: Scores, width: int) -> NDArray[np.float64]:
 
     A ranking with fewer blocks than `width` is BM25's, whose other blocks share no word with the query: then 0 stays 0.
     """
-    if not len(scores):
-        return np.zeros(0)
+    if len(scores) < 2:
+        return np.ones(len(scores))
     last = 0.0 if len(scores) < width else float(scores[-1])
     return (scores.astype(np.float64) - last) / max(float(scores[0]) - last, SMALLEST)
 

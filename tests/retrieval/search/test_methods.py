@@ -78,6 +78,12 @@ def test_the_ranking_that_is_surer_of_its_first_blocks_counts_more():
     assert rows.tolist() == [*range(12)] and not scores.any()
 
 
+def test_the_only_block_is_the_best_one():
+    both = [Fixed(np.array([score]), [0], 1) for score in (-3.0, 2.0)]
+    [(scores, rows)] = Hybrid(both, depth=12).ranked([[]], 5)
+    assert rows.tolist() == [0] and scores.tolist() == [1]
+
+
 def test_few_blocks_of_negative_scores_are_fused_too():
     dense = np.array([-1.0, -2.0, -4.0])
     hybrid = Hybrid([Fixed(dense, [2, 0, 1], 3), Fixed(np.array([2.0]), [1], 3)], depth=12)
