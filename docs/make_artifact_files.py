@@ -215,6 +215,7 @@ KINDS: dict[str, Kind] = {
             "retrieved.json": "the retrieved blocks in DPR's retrieval format",
             "evidence.jsonl": "the answers, and which span of which retrieved block each prediction is",
             "disagreements.jsonl": "questions that one scorer calls right and another one wrong; see [scoring](reference/scoring.md)",
+            "per-query.jsonl": "exact match, F1 and recall@k of each question",
         },
         {},
         {
@@ -238,7 +239,7 @@ KINDS: dict[str, Kind] = {
         "`eval-run`",
         {
             "measures.json": "the mean of each measure and the number of queries",
-            "per-query.jsonl": "the measures of each query",
+            "per-query.jsonl": "the measures of each query: query, text where it is known, and each measure by its name",
             "qrels.trec": "the answers as TREC's qrels: query, 0, block or document, 1 if it holds an answer",
         },
         {},
@@ -272,7 +273,15 @@ KINDS: dict[str, Kind] = {
         {},
         {},
     ),
-    "collection-scores": Kind("`eval-beir`", {"table.csv": "the measures of each collection, and their means"}, {}, {}),
+    "collection-scores": Kind(
+        "`eval-beir`",
+        {
+            "table.csv": "the measures of each collection, and their means",
+            "per-query.jsonl": "the measures of each query, with its collection",
+        },
+        {},
+        {},
+    ),
     "datastore": Kind(
         "`build-datastore`",
         {
@@ -304,7 +313,8 @@ KINDS: dict[str, Kind] = {
     "cloze-recall": Kind(
         "`eval-cloze`",
         {
-            "cloze.json": "recall of the sentences with intervals; with `--method hybrid` also the weight of BM25 that finds most"
+            "cloze.json": "recall of the sentences with intervals; with `--method hybrid` also the weight of BM25 that finds most",
+            "per-query.jsonl": "the reciprocal rank and the recall of each sentence, and the reciprocal rank of each title",
         },
         {},
         {},

@@ -8,11 +8,12 @@ from typing import Any
 
 from realmctl.artifacts import Writer, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage
+from realmctl.pipeline import Stage, extended
 from realmctl.retrieval.names import check_options
 from realmctl.training.settings.cloze import EvalClozeSettings
 
 
+@extended("eval-cloze")
 class EvalCloze(EvalClozeSettings, Stage):
     """Measure retrieval without labels: sentences are cut out of their blocks, and each must find its block (cloze recall).
 
@@ -21,7 +22,7 @@ class EvalCloze(EvalClozeSettings, Stage):
     """
 
     makes = "cloze-recall"
-    version = 2  # 2: reworded titles must gain too
+    version = 3  # 2: reworded titles must gain too. 3: per-query.jsonl
     headline = (
         "cloze_recall@1",
         "cloze_recall@5",
@@ -41,8 +42,8 @@ class EvalCloze(EvalClozeSettings, Stage):
         check_stemmer("--bm25-stemmer", self.bm25_stemmer or None)
         check_options(self.method, self.bm25_stemmer, self.bm25_tokens)
         if self.method == "bm25":
-            if self.baseline is not None:
-                raise ConfigError("--baseline is compared with a retriever. Leave it out, or --method bm25.")
+            if self.start is not None:
+                raise ConfigError("--start is compared with a retriever. Leave it out, or --method bm25.")
             if self.titles:
                 raise ConfigError(
                     f"--titles {self.titles} are asked for by a retriever. Leave it out, or --method bm25."
@@ -50,11 +51,11 @@ class EvalCloze(EvalClozeSettings, Stage):
             return
         if self.retriever is None:
             raise ConfigError(f"--method {self.method} needs --retriever.")
-        require_same_vocabulary(self.blocks, self.retriever, *([self.baseline] if self.baseline else ()))
+        require_same_vocabulary(self.blocks, self.retriever, *([self.start] if self.start else ()))
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.training.evaluation.eval_cloze import eval_cloze
 
-        measured = eval_cloze(self)
+        measured = eval_cloze(self, out)
         out.file("cloze.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
         return measured

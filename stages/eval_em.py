@@ -24,12 +24,16 @@ class EvalEm(EvalSettings, Stage):
 
     makes = "scores"
     headline = ("em", "f1", "recall@*", "provenance_recall@*")
-    version = 7  # 5: recall in scripts without blanks, by characters. 6: F1. 7: ids of predictions
+    version = 8  # 5: recall in scripts without blanks, by characters. 6: F1. 7: ids of predictions. 8: per-query.jsonl
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.answering.evaluation import evaluate
 
         return evaluate(self, out)
+
+    def measure_names(self) -> tuple[str, ...]:
+        """Names of what may be measured, for a floor that is checked before the work."""
+        return *self.headline, "em_*", "substring_recall@*"
 
     @classmethod
     def headline_text(cls, metrics: Mapping[str, Any]) -> str:

@@ -232,20 +232,3 @@ def verify_path(path: Path) -> Verified:
     """Recompute every hash of one artifact. Raises InputError with the name of the first damaged file."""
     artifact = open_artifact(path)
     return Verified(str(artifact.path), artifact.kind, artifact.content, verify(artifact))
-
-
-def predictions_of(path: Path) -> Path:
-    """Return a file of predictions: `path` itself, or the file of the scores artifact at `path`.
-
-    Raises:
-        MismatchError: The artifact is of another kind, or it has no predictions.
-        InputError: The folder has no artifact.
-    """
-    if not path.is_dir():
-        return path
-    artifact = open_artifact(path)
-    if artifact.kind != "scores" or not artifact.has("predictions.jsonl"):
-        raise MismatchError(
-            f"{artifact} has no predictions. Name the scores of a model that answers, or a file of predictions."
-        )
-    return artifact.file("predictions.jsonl")

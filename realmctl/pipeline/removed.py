@@ -26,7 +26,7 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
     (
         UNMEASURED,
         ("--minutes", "--cloze-recall", "--cloze-every", "--cloze-titles", "--keep", "--cloze-wordpieces"),
-        "say by --steps how long training goes on, and measure what it gained with eval-cloze --baseline.",
+        "say by --steps how long training goes on, and measure what it gained with eval-cloze --start.",
     ),
     (MEASURED, ("--cloze-wordpieces",), "eval-cloze --query-wordpieces measures by short queries."),
     (("dpr-finetune",), ("--blocks",), f"nothing is measured on blocks while it trains. {OUT}"),

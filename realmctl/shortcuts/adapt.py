@@ -84,7 +84,7 @@ def adapt(
         "steps": trained["steps"],
         "kept_step": trained["kept_step"],
         "sentences": measured["sentences"],
-        "recall@5_before": measured["baseline"]["cloze_recall@5"],
+        "recall@5_before": measured["start"]["cloze_recall@5"],
         "recall@5_after": measured["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
         **{name: value for name, value in trained.items() if name.startswith("last_")},

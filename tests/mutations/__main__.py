@@ -31,7 +31,7 @@ PLACES = {
     "realmctl/index/exact.py": ["tests/index/test_exact.py"],
     "realmctl/corpus/blocks.py": ["tests/corpus/test_blocks.py"],
     "realmctl/artifacts/series.py": ["tests/artifacts/test_series.py"],
-    "realmctl/questions/scoring.py": ["tests/questions/test_scoring.py"],
+    "realmctl/questions/scoring.py": ["tests/questions/test_scoring.py", "tests/extras/score/test_scoring.py"],
 }
 """The nearest tests of each file."""
 DRAWN, SEED = 20, 1

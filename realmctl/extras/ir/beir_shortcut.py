@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from realmctl.log import say
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.making import make_version, write_version
+from realmctl.questions.per_query import PER_QUERY
 
 MEASURES = "nDCG@10 AP R@100"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -132,11 +134,17 @@ def make_table(measured: Sequence[Measured], retriever: Artifact, workspace: Pat
 
     def write(out: Writer) -> dict[str, object]:
         out.file(TABLE).write_text(table_csv(table(measured)), encoding="utf-8")
+        with out.file(PER_QUERY).open("w", encoding="utf-8") as file:
+            for one in measured:
+                with one.scores.file(PER_QUERY).open(encoding="utf-8") as lines:
+                    for line in map(json.loads, lines):
+                        file.write(json.dumps({"collection": one.name, **line}, ensure_ascii=False) + "\n")
         means = {name: round(fmean(one.measures[name] for one in measured), 6) for name in measured[0].measures}
         return {**means, "collections": len(measured)}
 
     inputs = {one.name: one.scores.content for one in measured}
-    origin = Origin(KIND, "eval-beir", 1, {}, inputs, {"retriever": retriever.content})
+    judgements = {one.name: one.scores.manifest.inputs.get("qrels") for one in measured}
+    origin = Origin(KIND, "eval-beir", 2, {"qrels": judgements}, inputs, {"retriever": retriever.content})
     series = series_folder(workspace / KIND, KIND)
     scores = [one.scores for one in measured]
     return make_version(series, origin, lambda writer: write_version(writer, write, scores))

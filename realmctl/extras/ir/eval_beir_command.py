@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError, require_package
 from realmctl.extras.ir.eval_run import check_measures
 from realmctl.index.names import INDEX_TYPES
-from realmctl.pipeline import InWorkspace, Show, argument, help_texts, reads, resolve, setting, source
+from realmctl.pipeline import InWorkspace, Show, argument, extended, help_texts, reads, resolve, setting, source
 from realmctl.pipeline.comparing import aligned
 from realmctl.retrieval.names import search_methods
 
 
+@extended("eval-beir")
 class EvalBeir(InWorkspace):
     """Measure a retriever on test collections, as BEIR does, and print a table. The table is an artifact too.
 
@@ -81,3 +83,13 @@ class EvalBeir(InWorkspace):
             {"path": str(made.path), "retriever": str(measured_one.path), "table": lines, "mean": made.metrics},
             lambda _: aligned(lines) if self.format == "text" else beir.table_csv(lines).rstrip("\n"),
         )
+        self.print_summary(made)
+
+    def print_summary(self, made: Artifact) -> None:
+        """Nothing. A room compares here."""
+
+    def measure_names(self) -> list[str]:
+        """Names of the measures as they are printed."""
+        from realmctl.extras.ir.ranking.measures import parsed
+
+        return [str(measure) for measure in parsed(self.measures)]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from realmctl.artifacts import Artifact, Writer, require_descent
+from realmctl.artifacts import Artifact, Writer, open_artifact, require_descent
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage, help_texts, reads, setting, source
+from realmctl.pipeline import Stage, extended, help_texts, reads, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.extras.ir.ranking.measures import Ranking
+    from realmctl.extras.ir.ranking.trec import Relevance
 
 JUDGED, ANSWERED = "nDCG@10 AP RR@10 R@100", "Success@1 Success@5 Success@20 Success@100 RR@10"
 
@@ -19,6 +25,7 @@ def check_measures(flag: str, names: str) -> None:
     parsed(names)
 
 
+@extended("eval-run")
 class EvalRun(Stage):
     """Measure a ranking: nDCG@10, MAP, MRR@10 and recall, computed by ir-measures.
 
@@ -71,20 +78,61 @@ class EvalRun(Stage):
     def _measures(self) -> str:
         return self.measures or (JUDGED if self.questions is None else ANSWERED)
 
-    def run(self, out: Writer) -> Mapping[str, object]:
-        if self.qrels is not None:
-            from realmctl.extras.ir.ranking.measures import measure_by_qrels
+    def measure_names(self) -> list[str]:
+        """Names of the measures as they are printed."""
+        from realmctl.extras.ir.ranking.measures import parsed
 
-            run = self.run_file or _run_of(self.ranking)
-            return measure_by_qrels(run, self.qrels, self._measures(), out, self.without_same_id)
-        from realmctl.extras.ir.ranking.answer_relevance import measure_by_answers
+        return [str(measure) for measure in parsed(self._measures())]
+
+    def measured_alike(self, other: Path) -> Mapping[str, Mapping[str, float]] | None:
+        """The measures of each query of another ranking, or TREC run, by the same judgements; None for what is neither.
+
+        Raises ConfigError for a TREC run beside --questions, whose blocks are not known.
+        """
+        from realmctl.extras.ir.ranking.measures import measured, parsed, require_judged
+
+        ranking = open_artifact(other) if other.is_dir() else None
+        if ranking is not None and ranking.kind != "ranking":
+            return None
+        if ranking is None and self.questions is not None:
+            raise ConfigError(
+                f"{other} is a TREC run, whose blocks are not known. With --questions name a ranking of rank."
+            )
+        relevance, rankings = self._judged(ranking, other)
+        return dict(measured(parsed(self._measures()), relevance, require_judged(relevance, rankings)))
+
+    def run(self, out: Writer) -> Mapping[str, object]:
+        from realmctl.extras.ir.ranking.measures import measure_run
+        from realmctl.extras.ir.ranking.trec import qrels_lines
+
+        relevance, rankings = self._judged(self.ranking, self.run_file)
+        if self.questions is not None:
+            with out.file("qrels.trec").open("w", encoding="utf-8") as file:
+                file.writelines(qrels_lines(relevance))
+        return measure_run(self._measures(), relevance, rankings, out, self._texts())
+
+    def _judged(self, ranking: Artifact | None, run_file: Path | None) -> tuple[Relevance, Iterable[Ranking]]:
+        """The judgements, by the file or by the answers, and the rankings that they judge."""
+        run = ranking.file("run.trec") if ranking is not None else run_file
+        assert run is not None
+        if self.qrels is not None:
+            from realmctl.extras.ir.ranking.measures import judged_rankings
+
+            return judged_rankings(run, self.qrels, self.without_same_id)
+        from realmctl.extras.ir.ranking.answer_relevance import answer_relevance
+        from realmctl.extras.ir.ranking.trec import read_run
         from realmctl.questions.questions import read_questions
 
-        assert self.questions is not None and self.ranking is not None and self.blocks is not None
+        assert self.questions is not None and ranking is not None and self.blocks is not None
+        require_descent(ranking, self.blocks)
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
-        return measure_by_answers(self.ranking, self.blocks, questions, self._measures(), out)
+        return answer_relevance(ranking, self.blocks, questions), read_run(run)
 
+    def _texts(self) -> dict[str, str]:
+        """The texts of the queries by their ids in the run; none of a run file."""
+        from realmctl.extras.ir.ranking.trec import trec_name
 
-def _run_of(ranking: Artifact | None) -> Path:
-    assert ranking is not None
-    return ranking.file("run.trec")
+        if self.ranking is None:
+            return {}
+        with self.ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
+            return {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}

@@ -2,7 +2,7 @@
 
 predictions.jsonl is the input of ORQA's evaluator. retrieved.json is DPR's retrieval result, one question a line.
 evidence.jsonl has the answers, and the block and span of each prediction. disagreements.jsonl has the questions that one
-scorer accepts and another rejects. A model without retrieval has no recall and no blocks.
+scorer accepts and another rejects, and per-query.jsonl the measures of each question. A model without retrieval has no recall and no blocks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from statistics import fmean
 from typing import TextIO
 
 from realmctl.artifacts import Artifact, Writer
@@ -20,6 +19,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.log import progress, warn
 from realmctl.questions.answer_search import AnswerSearch
+from realmctl.questions.per_query import PER_QUERY, PerQuery
 from realmctl.questions.questions import Question, read_questions
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scorers import Scorer
@@ -76,8 +76,6 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     searches = not isinstance(system, QaModel) or system.answerer.searcher is not None
     scorers = fitting_scorers(questions, settings.scorer) if qa else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
-    tested: Counter[str] = Counter()
-    overlaps: list[float] = []
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
 
         def opened(name: str, wanted: bool) -> TextIO | None:
@@ -86,12 +84,14 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
         retrieved = opened(RETRIEVED, searches)
         predictions, evidence = opened(PREDICTIONS, bool(scorers)), opened(EVIDENCE, bool(scorers))
         disagreements = opened(DISAGREEMENTS, bool(scorers))
+        measured = PerQuery(files.enter_context(out.file(PER_QUERY).open("w", encoding="utf-8")))
         for number, (question, found) in enumerate(_answered(system, questions, hits, settings.batch_size)):
+            values: dict[str, float] = {}
             if retrieved:
                 contexts = _contexts(question, found.hits)
                 entry = Entry(question=question.question, answers=list(question.answers), ctxs=contexts)
                 retrieved.write(("[\n" if number == 0 else ",\n") + json.dumps(entry, ensure_ascii=False))
-                _count_recall(question, contexts, hits, counts, tested)
+                values |= _recall(question, contexts, hits)
             if qa and predictions and evidence and disagreements:
                 prediction = found.answers[0].text if found.answers else ""
                 predicted = Prediction(id=question.id, question=question.question, prediction=prediction)
@@ -99,14 +99,16 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
                 read = min(len(found.hits), qa.reads)
                 evidence.write(json.dumps(_evidence(question, read, found), ensure_ascii=False) + "\n")
                 result = judged(question, prediction, scorers)
-                _count_matches(result, counts)
-                overlaps += [] if result.f1 is None else [result.f1]
+                values = {**_matches(result, scorers[0]), **values}
+                counts.update(_troubles(result))
                 if result.disagrees:
                     disagreements.write(json.dumps(result.record(), ensure_ascii=False) + "\n")
+            measured.add(question.id, values, question.question)
             bar.advance()
         if retrieved:
             retrieved.write("\n]\n" if questions else "[]\n")
-    scores = _scores(counts, tested, len(questions), scorers, overlaps)
+    scores: dict[str, object] = {"questions": len(questions), **({"scorer": scorers[0]} if scorers else {})}
+    scores |= {**measured.means(), **counts}
     if searches and settings.blocks is not None:
         _tell_unknown(settings.blocks, questions)
     if qa:
@@ -182,20 +184,20 @@ def _contexts(question: Question, hits: Sequence[Hit]) -> list[Context]:
     return contexts
 
 
-def _count_recall(
-    question: Question, contexts: Sequence[Context], hits: int, counts: Counter[str], tested: Counter[str]
-) -> None:
-    """Count the question where a test can be made of it, and where a hit passes."""
+def _recall(question: Question, contexts: Sequence[Context], hits: int) -> dict[str, float]:
+    """Whether a hit passes each test that can be made of the question, 0 or 1, at each depth."""
     tests = {
-        "has_answer": "recall" if question.answers else "",
-        "has_answer_substring": "substring_recall" if question.answers and not question.is_regex else "",
-        "has_provenance": "provenance_recall" if question.provenance else "",
+        "recall": "has_answer" if question.answers else "",
+        "substring_recall": "has_answer_substring" if question.answers and not question.is_regex else "",
+        "provenance_recall": "has_provenance" if question.provenance else "",
     }
-    for depth in (depth for depth in DEPTHS if depth <= hits):
-        for test, name in tests.items():
-            if name:
-                counts[f"{name}@{depth}"] += any(context.get(test) for context in contexts[:depth])
-                tested[f"{name}@{depth}"] += 1
+    return {
+        f"{name}@{depth}": float(any(context.get(test) for context in contexts[:depth]))
+        for depth in DEPTHS
+        if depth <= hits
+        for name, test in tests.items()
+        if test
+    }
 
 
 def _tell_unknown(blocks: Artifact, questions: Sequence[Question]) -> None:
@@ -208,24 +210,18 @@ def _tell_unknown(blocks: Artifact, questions: Sequence[Question]) -> None:
         )
 
 
-def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
-    counts["disagreements"] += result.disagrees
-    for name, verdict in result.verdicts.items():
-        counts[f"em_{name}"] += verdict is AnswerVerdict.MATCH
-        if verdict not in (AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH):
-            counts[f"{name}_{verdict.name.lower()}"] += 1
+def _matches(result: ScoredPrediction, scorer: Scorer) -> dict[str, float]:
+    """Exact match by the main scorer and by each, and F1 where answers are texts."""
+    exact = {name: float(verdict is AnswerVerdict.MATCH) for name, verdict in result.verdicts.items()}
+    overlap = {} if result.f1 is None else {"f1": result.f1}
+    return {"em": exact[scorer], **overlap, **{f"em_{name}": value for name, value in exact.items()}}
 
 
-def _scores(
-    counts: Counter[str], tested: Counter[str], questions: int, scorers: Sequence[Scorer], overlaps: Sequence[float]
-) -> dict[str, object]:
-    shares = {
-        name: round(count / tested.get(name, questions), 6)
-        for name, count in counts.items()
-        if "@" in name or name.startswith("em_")
-    }
-    troubles = {name: count for name, count in counts.items() if name not in shares}
-    headline: dict[str, object] = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}
-    if overlaps:
-        headline["f1"] = round(fmean(overlaps), 6)
-    return {"questions": questions, **headline, **shares, **troubles}
+def _troubles(result: ScoredPrediction) -> Counter[str]:
+    """What is counted beside the measures: disagreements, and verdicts that are neither a match nor none, by scorer."""
+    odd = (
+        f"{name}_{verdict.name.lower()}"
+        for name, verdict in result.verdicts.items()
+        if verdict not in (AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH)
+    )
+    return Counter({"disagreements": int(result.disagrees)}) + Counter(odd)

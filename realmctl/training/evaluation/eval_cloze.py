@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.log import progress, say
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
+from realmctl.questions.per_query import PER_QUERY, PerQuery
 from realmctl.retrieval.embedding.reused import same_retriever
 from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.profile import DEPTH
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation.cloze_recall import (
+    DEPTHS,
     FEWEST_TITLES,
     ClozePassages,
     Ranks,
@@ -26,31 +31,31 @@ WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.5, 5.0, 10.0)
 """Weights of BM25 that are tried. 0 is dense search alone."""
 
 
-def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
-    """Measure what the settings ask for.
+def eval_cloze(settings: EvalClozeSettings, out: Writer) -> dict[str, object]:
+    """Measure what the settings ask for, and write the measures of each sentence and title (per-query.jsonl).
 
     Returns:
         `sentences` and `blocks`, their numbers, and of the titles `titles` and `title_rr`, the mean reciprocal rank; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
         measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
-        reciprocal rank at each. With a baseline, the gain over it (dense over dense), of titles too, and of reworded titles.
+        reciprocal rank at each. With a start, `start`, the same measures of it, and the gain over it (dense over dense), of titles too, and of reworded titles.
     """
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)
     counts: dict[str, object] = {"sentences": len(passages.sentences), "blocks": len(passages)}
     say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")
     if settings.method == "bm25":
-        return {**counts, **recall(ranks_of(passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)))}
+        rank_N = ranks_of(passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens))
+        _write(out, words, {"cloze": (passages, rank_N)})
+        return {**counts, **recall(rank_N)}
     assert settings.retriever is not None
     collator, device = Collator.of(words), pick_device(settings.device)
     titles = ClozePassages.titled(corpus, settings.titles, settings.among, settings.seed) if settings.titles else None
     if settings.titles and titles is None:
         say(f"eval-cloze: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
     asked = [passages, titles] if titles else [passages]
-    measured, baseline = [settings.retriever], settings.baseline
-    if baseline is not None and not same_retriever(
-        baseline, settings.retriever
-    ):  # it is not a start that training kept
-        measured.append(baseline)
+    measured, start = [settings.retriever], settings.start
+    if start is not None and not same_retriever(start, settings.retriever):  # it is not one that training kept
+        measured.append(start)
     with progress(len(measured) * sum(map(len, asked)), "measuring", "blocks") as bar:
         scores = [
             [each.scores(loaded, collator, settings.precision, bar.advance, whose) for each in asked]
@@ -58,22 +63,26 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         ]
     score_NM = scores[0][0]
     rank_N, found = ranks_of(score_NM), counts
+    asked_for = {"cloze": (passages, rank_N)}
     if titles is not None:
         title_N = ranks_of(scores[0][1])
+        asked_for["title"] = titles, title_N
         found |= {"titles": len(title_N), "title_rr": round(float((1 / title_N).mean()), 6)}
-    if baseline is not None:
+    if start is not None:
         start_N = ranks_of(scores[-1][0])
-        found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
+        found |= {"start": recall(start_N), **_gain("gain", rank_N, start_N)}
         if titles is not None:
             title_start_N, reworded_N = ranks_of(scores[-1][1]), titles.in_other_words()
             found |= _gain("title_gain", title_N, title_start_N)
             found |= _gain("reworded_title_gain", title_N[reworded_N], title_start_N[reworded_N])
     if settings.method != HYBRID:
+        _write(out, words, asked_for)
         return {**found, **recall(rank_N)}
     bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)
     ranks = fused_ranks(score_NM, bm25_NM, WEIGHTS, settings.fusion, DEPTH)
     rates = {weight: recall(each)["cloze_rr"] for weight, each in ranks.items()}
     best = max(WEIGHTS, key=rates.__getitem__)
+    _write(out, words, {**asked_for, "cloze": (passages, ranks[best])})
     return {
         **found,
         **recall(ranks[best]),
@@ -84,6 +93,17 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
         **_gain("gain_over_dense", ranks[best], rank_N),
         **_gain("gain_over_bm25", ranks[best], ranks_of(bm25_NM)),
     }
+
+
+def _write(out: Writer, words: Tokenizer, asked: Mapping[str, tuple[ClozePassages, Ranks]]) -> None:
+    """Write per-query.jsonl: of each sentence `cloze_rr` and `cloze_recall@k`, of each title `title_rr`."""
+    with out.file(PER_QUERY).open("w", encoding="utf-8") as file:
+        lines = PerQuery(file)
+        for kind, (passages, rank_N) in asked.items():
+            for number, (sentence, rank) in enumerate(zip(passages.sentences, rank_N.tolist(), strict=True), 1):
+                depths = DEPTHS if kind == "cloze" else ()
+                found = {f"{kind}_rr": 1 / rank, **{f"{kind}_recall@{k}": float(rank <= k) for k in depths}}
+                lines.add(f"{kind}-{number}", found, words.text_of(sentence.tolist()))
 
 
 def _gain(name: str, rank_N: Ranks, start_N: Ranks) -> dict[str, float]:

@@ -97,8 +97,11 @@ class EvalClozeSettings(Settings):
         unused_when=lambda given: given.get("method") == "bm25",
         default=None,
     )
-    baseline: Artifact | None = reads(
-        "retriever", help="Retriever to compare with, such as the start of training.", explicit_only=True, default=None
+    start: Artifact | None = reads(
+        "retriever",
+        help="Retriever that is measured too, such as the start of training, for the gain over it.",
+        explicit_only=True,
+        default=None,
     )
     method: Literal["dense", "bm25", "hybrid"] = setting(
         "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",

@@ -10,7 +10,6 @@ import pytest
 from realmctl.errors import ConfigError
 from realmctl.questions.answers import exact_match, has_answer
 from realmctl.questions.questions import read_questions
-from realmctl.questions.scoring import score
 from realmctl.retrieval.answering import extractive
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
@@ -100,21 +99,16 @@ def test_disagreements_are_listed(qa_model, chain, tmp_path, monkeypatch):
             "verdicts": {"orqa": "match", "squad": "no match", "dpr": "no match"},
         }
     ]
-    scored, _ = score(made.file("predictions.jsonl"), path)
-    assert {name: value for name, value in scored.items() if name.startswith("em")} == {
-        name: value for name, value in made.metrics.items() if name.startswith("em")
-    }
 
 
-def test_questions_with_one_text_count_by_their_ids_wherever_they_are_scored(qa_model, chain, tmp_path):
+def test_questions_with_one_text_count_by_their_ids(qa_model, chain, tmp_path):
     """Two people of one name: the model's answer is right for the first question, and not for the second."""
     asked = read_questions(chain.questions)[0].question
     answer = QaModel.open(qa_model, blocks=chain.blocks).ask(asked).best.text
     records = [{"id": name, "question": asked, "answer": [text]} for name, text in (("a", answer), ("b", "no town"))]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=tmp_path / "q.jsonl").make(tmp_path / "scores")
-    scored, _ = score(made.file("predictions.jsonl"), tmp_path / "q.jsonl")
-    assert made.metrics["em"] == scored["em"] == 0.5 and scored["questions"] == made.metrics["questions"] == 2
+    assert made.metrics["em"] == 0.5 and made.metrics["questions"] == 2
 
 
 def test_the_batch_size_changes_nothing(scores, qa_model, chain, tmp_path):

@@ -77,11 +77,9 @@ def test_what_could_have_other_vectors_is_embedded(chain: Chain, tmp_path, kept)
 def test_a_baseline_of_the_same_weights_is_measured_once(chain: Chain, tmp_path, kept, monkeypatch):
     start, made, _ = kept
     monkeypatch.setattr(ClozePassages, "ranks", None)  # the baseline's
-    found = (
-        EvalCloze(blocks=chain.blocks, retriever=made, baseline=start, sentences=12).make(tmp_path / "cloze").metrics
-    )
+    found = EvalCloze(blocks=chain.blocks, retriever=made, start=start, sentences=12).make(tmp_path / "cloze").metrics
     assert found["gain"] == found["gain_low"] == found["gain_high"] == 0
-    assert found["baseline"]["cloze_rr"] == found["cloze_rr"]
+    assert found["start"]["cloze_rr"] == found["cloze_rr"]
 
 
 @pytest.mark.parametrize("same", [slice(0, 3), slice(0, 2), slice(1, 3)])

@@ -375,7 +375,7 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
     collator = Collator.of(Tokenizer.load(chain.blocks.path))
     other = make_retriever(tmp_path / "other", chain.blocks, seed=5)
     ranks, start = (passages.ranks(Retriever.load(each.path), collator, "fp32") for each in (chain.retriever, other))
-    dense = EvalCloze(**inputs, retriever=chain.retriever, baseline=other).make(tmp_path / "dense").metrics
+    dense = EvalCloze(**inputs, retriever=chain.retriever, start=other).make(tmp_path / "dense").metrics
     assert {name: dense[name] for name in recall(ranks)} == recall(ranks)
     assert (dense["gain"], dense["gain_low"], dense["gain_high"]) == gain(ranks, start)
     expected = []
@@ -413,7 +413,7 @@ def test_eval_cloze_asks_titles_too(chain: Chain, tmp_path, monkeypatch):
     monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())  # these blocks contain their titles
     inputs = {"blocks": chain.blocks, "sentences": 12, "titles": 12, "precision": "fp32"}
     other = make_retriever(tmp_path / "other", chain.blocks, seed=5)
-    found = EvalCloze(**inputs, retriever=chain.retriever, baseline=other).make(tmp_path / "w").metrics
+    found = EvalCloze(**inputs, retriever=chain.retriever, start=other).make(tmp_path / "w").metrics
     titles, collator = (
         ClozePassages.titled(Corpus(chain.blocks), 12, 0, 0),
         Collator.of(Tokenizer.load(chain.blocks.path)),

@@ -6,25 +6,14 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 
-from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import RANKING, RankingDescription, read_description
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
-from realmctl.extras.ir.ranking.measures import measure_run
-from realmctl.extras.ir.ranking.trec import TrecNames, qrels_lines, read_run
+from realmctl.extras.ir.ranking.trec import TrecNames, read_run
 from realmctl.log import progress
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.questions import Question
-
-
-def measure_by_answers(
-    ranking: Artifact, blocks: Artifact, questions: Sequence[Question], names: str, out: Writer
-) -> dict[str, float]:
-    """`measure_run` of a ranking by the answers of questions. The judgements are written too (qrels.trec)."""
-    relevance = answer_relevance(ranking, blocks, questions)
-    with out.file("qrels.trec").open("w", encoding="utf-8") as file:
-        file.writelines(qrels_lines(relevance))
-    return measure_run(names, relevance, read_run(ranking.file("run.trec")), out)
 
 
 def answer_relevance(ranking: Artifact, blocks: Artifact, questions: Sequence[Question]) -> dict[str, dict[str, int]]:

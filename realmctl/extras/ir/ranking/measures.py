@@ -6,7 +6,6 @@ Rankings are measured a few hundred queries at a time, so a long run needs littl
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -18,6 +17,7 @@ from realmctl.errors import ConfigError, InputError, as_realmctl_error, require_
 from realmctl.extras.ir.ranking.beir import qrels_file
 from realmctl.extras.ir.ranking.qrels import MAX_GRADE, read_qrels
 from realmctl.extras.ir.ranking.trec import Relevance, read_run, trec_named
+from realmctl.questions.per_query import PER_QUERY, PerQuery
 
 QUERIES_AT_ONCE = 512
 MAX_CUTOFF = 10**6
@@ -75,10 +75,8 @@ def _require_ranges(parameters: Mapping[str, object]) -> None:
                 raise ValueError(f"{name} is {str(value)[:40]}, and goes from {least} to {most:,.0f}")
 
 
-def measure_by_qrels(
-    run: Path, qrels: Path, names: str, out: Writer, without_same_id: bool = False
-) -> dict[str, float]:
-    """`measure_run` with the judgements of a file, or of a BEIR folder, whose split test is taken.
+def judged_rankings(run: Path, qrels: Path, without_same_id: bool = False) -> tuple[Relevance, Iterable[Ranking]]:
+    """Return the judgements of a file, or of a BEIR folder, whose split test is taken, and the rankings of a run.
 
     without_same_id: leave out a document with the id of its query, unless it is judged relevant, which BEIR leaves out too.
     """
@@ -96,10 +94,16 @@ def measure_by_qrels(
             )
             for query, found in rankings
         )
-    return measure_run(names, relevance, rankings, out)
+    return relevance, rankings
 
 
-def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], out: Writer) -> dict[str, float]:
+def measure_run(
+    names: str,
+    relevance: Relevance,
+    rankings: Iterable[Ranking],
+    out: Writer,
+    texts: Mapping[str, str] | None = None,
+) -> dict[str, float]:
     """Write the measures of each judged query (per-query.jsonl) and their means (measures.json), and return the means.
 
     Args:
@@ -107,19 +111,19 @@ def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], o
         relevance: judgements of the documents of each query.
         rankings: queries with the scores of what was found for them.
         out: the folder to write to.
+        texts: texts of queries, as far as they are known.
 
     Raises:
         ConfigError: a measure is unknown.
         InputError: nothing that was ranked is judged.
     """
-    totals, count = defaultdict[str, float](float), 0
-    with out.file("per-query.jsonl").open("w", encoding="utf-8") as file:
+    count = 0
+    with out.file(PER_QUERY).open("w", encoding="utf-8") as file:
+        lines = PerQuery(file)
         for query, values in measured(parsed(names), relevance, require_judged(relevance, rankings)):
-            file.write(json.dumps({"query": query, **values}, ensure_ascii=False) + "\n")
+            lines.add(query, values, (texts or {}).get(query, ""))
             count += 1
-            for name, value in values.items():
-                totals[name] += value
-    scores = {**{name: round(total / count, 6) for name, total in totals.items()}, "queries": count}
+    scores = {**lines.means(), "queries": count}
     out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
     return scores
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError
 from realmctl.extras.ir.ranking import measures as module
-from realmctl.extras.ir.ranking.measures import measure_by_qrels, measured, parsed, without_ties
+from realmctl.extras.ir.ranking.measures import judged_rankings, measure_run, measured, parsed, without_ties
 
 pytest.importorskip("ir_measures")
 DOCUMENTS = [f"d{number}" for number in range(8)]
@@ -154,7 +154,10 @@ def test_a_document_with_the_id_of_its_query_is_left_out_unless_it_is_relevant(t
     out = Writer(tmp_path, Origin("scores", "eval-run", 1, {}, {}))
     (tmp_path / "run").write_text("a Q0 a 1 3 x\na Q0 b 2 2 x\nc Q0 c 1 2 x\nc Q0 b 2 1 x\n")
     (tmp_path / "qrels").write_text("a 0 b 1\nc 0 c 1\n")
-    measured = [measure_by_qrels(tmp_path / "run", tmp_path / "qrels", "RR", out, each)["RR"] for each in (False, True)]
+    measured = [
+        measure_run("RR", *judged_rankings(tmp_path / "run", tmp_path / "qrels", each), out)["RR"]
+        for each in (False, True)
+    ]
     assert measured == [0.75, 1.0]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from realmctl.artifacts import catalogue
 from realmctl.cli.input_files import on_disk
 from realmctl.pipeline import Command, Show, argument, help_texts, setting
 from realmctl.questions.scorers import Scorer
@@ -24,11 +23,11 @@ class Score(Command):
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
 
     def run(self, show: Show) -> None:
-        from realmctl.questions import scoring
+        from realmctl.extras.score import predictions
 
         with on_disk(self.predictions, self.references) as (predicted, asked):
-            scores, judged = scoring.score(
-                catalogue.predictions_of(predicted),
+            scores, judged = predictions.score(
+                predictions.predictions_of(predicted),
                 asked,
                 scorer=self.scorer,
                 is_regex=self.regex_answers,
@@ -36,4 +35,4 @@ class Score(Command):
             )
         if self.all_scorers:
             scores["disagreements"] = [each.record() for each in judged if each.disagrees]
-        show(scores, scoring.scores_text)
+        show(scores, predictions.scores_text)

@@ -1,4 +1,4 @@
-"""`realmctl score` and `realmctl split`: files in, one answer out, the exit code that was promised."""
+"""`realmctl score`: files in, one answer out, the exit code that was promised."""
 
 from __future__ import annotations
 
@@ -120,21 +120,3 @@ def test_neither_torch_nor_an_artifact_is_needed(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(root)}, cwd=tmp_path
     )
     assert run.stdout.startswith("2 questions") and run.stdout.endswith("HEAVY\n"), run.stderr
-
-
-def test_split(realmctl):
-    code, out, _ = realmctl("split", "r.jsonl", "--train", "t", "--dev", "d")
-    assert (code, out) == (0, "2 train, 0 dev\n")
-    assert Path("t").read_text() == REFERENCES and Path("d").read_text() == ""
-    counts = json.loads(
-        realmctl("split", "r.jsonl", "--train", "t", "--dev", "d", "--max-answer-tokens", 5, "--json")[1]
-    )
-    assert counts == {"schema_version": 1, "train": 2, "dev": 0, "dropped_answers": 0, "dropped_questions": 0}
-
-
-def test_a_split_that_cannot_be(realmctl):
-    assert realmctl("split", "r.jsonl", "--train", "r.jsonl", "--dev", "d")[0] == 2
-    assert realmctl("split", "r.jsonl", "--train", "t")[0] == 2
-    assert realmctl("split", "p.jsonl", "--train", "t", "--dev", "d")[0] == 3
-    assert realmctl("split", "r.jsonl", "--train", "t", "--dev", "d", "--max-answer-tokens", 0)[0] == 2
-    assert not Path("t").exists()

@@ -1,0 +1,95 @@
+"""`--baseline` and `--floor`: what they add to the stages and commands that measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
+from realmctl.pipeline import InWorkspace, Settings, Show, Stage, runtime
+
+
+def floors_of(texts: Sequence[str], flag: str = "--floor") -> dict[str, float]:
+    """Return {measure: least value} of texts such as `nDCG@10=.62`; one text may hold several with blanks between. Raises ConfigError."""
+    found: dict[str, float] = {}
+    for text in (each for several in texts for each in several.split() or [several]):
+        name, equals, value = text.rpartition("=")  # the name of a measure may have an equals sign
+        try:
+            least = float(value)
+        except ValueError:
+            least = math.nan
+        if not (name and equals and math.isfinite(least)):
+            raise ConfigError(f"{flag} {text!r} is not MEASURE=NUMBER. Write it as 'nDCG@10=.62'.")
+        if name in found:
+            raise ConfigError(f"{flag} names {name} twice. Leave one of them out.")
+        found[name] = least
+    return found
+
+
+def _check_floors(flag: str, texts: tuple[str, ...]) -> None:
+    floors_of(texts, flag)
+
+
+class _Comparing(Settings):
+    """What this run is compared with. None of it changes the scores."""
+
+    baseline: tuple[Path, ...] = runtime(
+        "Scores of another run over the same queries, such as artifacts/scores/v1; of eval-run also a ranking or a TREC run. Prints differences "
+        "with 95 % intervals, and the queries that won and lost. May be given several times. Exit code 6 if this run is shown below one, by the measures "
+        "of --floor, otherwise by the first that is printed.",
+        default=(),
+    )
+    floor: tuple[str, ...] = runtime(
+        "Least value of a measure, by its name as it is printed, such as 'nDCG@10=.62'. Below it the exit code is 6. The scores are kept.",
+        default=(),
+        check=_check_floors,
+    )
+
+    def _check_early(self, known: Callable[[str], bool], names: str) -> None:
+        """Refuse a floor of an unknown measure, and a baseline that is not there, before anything is measured."""
+        for measure in floors_of(self.floor):
+            if not known(measure):
+                raise ConfigError(f"--floor: {measure!r} is not measured. Name one of {names}.")
+        for path in self.baseline:
+            if not path.exists():
+                raise ConfigError(
+                    f"--baseline {path}: there is nothing. Name a version of scores, such as artifacts/scores/v1."
+                )
+
+    def _judge(self, made: Artifact, headline: Sequence[str], other: Callable[[Path], Any], command: str) -> None:
+        if not (self.baseline or self.floor):
+            return
+        from realmctl.extras.comparison.judging import judge
+
+        judge(made, self.baseline, floors_of(self.floor), headline, other, command)
+
+
+class ComparedStage(_Comparing, Stage, abstract=True):
+    """A stage that measures, and is compared once its scores are there, whether they were made now or found."""
+
+    def check(self) -> None:
+        super().check()
+        names: Callable[[], Sequence[str]] = getattr(super(), "measure_names", lambda: self.headline)
+        patterns = names()
+        self._check_early(lambda one: any(fnmatchcase(one, each) for each in patterns), ", ".join(patterns))
+
+    def print_summary(self, made: Artifact) -> None:
+        super().print_summary(made)
+        other: Callable[[Path], Mapping[str, Any] | None] = getattr(super(), "measured_alike", lambda path: None)
+        self._judge(made, self.headline, other, self.command())
+
+
+class ComparedCommand(_Comparing, InWorkspace):
+    """A command whose scores are an artifact, which it hands to `print_summary`."""
+
+    def run(self, show: Show) -> None:
+        names: Callable[[], Sequence[str]] = getattr(super(), "measure_names", tuple)
+        self._check_early(names().__contains__, ", ".join(names()))
+        super().run(show)
+
+    def print_summary(self, made: Artifact) -> None:
+        self._judge(made, ("*",), lambda path: None, made.manifest.stage)
