@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = {
     "blocks": Kind(
         "`chunk`, `import`",
         {
-            "blocks.jsonl.zst": "one block a record: id, document, title, text, sentence offsets, link-anchor offsets, and the section where the document has headings",
+            "blocks.jsonl.zst": "one block a record: id, document, title, text, sentence offsets, link-anchor offsets, the section where the document has headings, and the page of a PDF",
             "blocks.frames.json": "the offset table of the records, for random access",
             "tokens.npy": "the wordpieces of all blocks, end to end",
             "offsets.npy": "where each block begins in `tokens.npy`",
@@ -55,11 +55,24 @@ KINDS: dict[str, Kind] = {
             "sentence_starts.npy": "where each sentence begins, in wordpieces of its block",
             "sentence_offsets.npy": "where each block's sentences begin in `sentence_starts.npy`",
             "uids.npy": "a 64-bit identifier of each block, made from its content",
+            "fields.json": "the fields of documents, {name: type}; a type is text, number, date or list",
+            "fields.jsonl.zst": "one document a record: {field: value}",
+            "fields.frames.json": "the offset table of these records",
+            "field_rows.npy": "the first block of each of these documents, and the one behind its last",
+            "quarantine.jsonl.zst": "pages and files that are set aside: id, title, reason",
+            "quarantine.frames.json": "the offset table of these records",
             "blocks.json": "whether the blocks have titles",
             **_TOKENIZER_FOLDER,
         },
         {},
-        {"blocks.json": "in imported blocks"},
+        {
+            "blocks.json": "in imported blocks",
+            **dict.fromkeys(("quarantine.jsonl.zst", "quarantine.frames.json"), "not in imported blocks"),
+            **dict.fromkeys(
+                ("fields.json", "fields.jsonl.zst", "fields.frames.json", "field_rows.npy"),
+                "where documents have fields",
+            ),
+        },
     ),
     "spans": Kind(
         "`tag`",

@@ -33,7 +33,7 @@ class Chunk(ChunkSettings, Stage):
 
     makes = "blocks"
     headline = ("blocks", "documents", "mean_wordpieces", "quarantined", "language")
-    version = 10  # 2: no sentence, and no part of a split sentence, starts with a closing bracket. 3: headings stay with their text. 4: full-width marks. 5: wrapped text. 6: initials and Georgian, named navigation and signs of HTML, footnote marks of PDFs, names of files. 7: what Sphinx shows of reStructuredText, hidden lines of mdBook, marks of footnotes in HTML. 8: what office documents, filled forms and signatures show; no format characters in words. 10: sections, terms with their definitions, short blocks, no bars that most pages have
+    version = 11  # 2: no sentence, and no part of a split sentence, starts with a closing bracket. 3: headings stay with their text. 4: full-width marks. 5: wrapped text. 6: initials and Georgian, named navigation and signs of HTML, footnote marks of PDFs, names of files. 7: what Sphinx shows of reStructuredText, hidden lines of mdBook, marks of footnotes in HTML. 8: what office documents, filled forms and signatures show; no format characters in words. 10: sections, terms with their definitions, short blocks, no bars that most pages have. 11: fields, pages of PDFs
 
     corpus: tuple[Path, ...] = source("Files or folders with a dump, JSON lines, TSV or text.", positional=True)
     tokenizer: str = source(

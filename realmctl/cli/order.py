@@ -12,7 +12,7 @@ from realmctl.cli.available_stages import COMMANDS
 from realmctl.pipeline.discovery import GROUP as STAGES
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "First look": ("index-docs", "adapt", "doctor"),
+    "First look": ("index-docs", "adapt"),
     "Documents and spans": ("chunk", "revise", "tag"),
     "Encoders and retrievers": ("mlm-init", "condenser-init", "ict-init"),
     "Index and search": ("embed", "build-index", "search", "eval-cloze"),

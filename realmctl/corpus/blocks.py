@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from realmctl.corpus.document import CharacterRange, Document, Link
+from realmctl.corpus.fields import Fields
 from realmctl.corpus.sections import Sections
 from realmctl.corpus.sentences import splitter
 from realmctl.corpus.settings import CUTTERS, ChunkSettings
@@ -77,6 +79,8 @@ class Block:
         anchors: its links: where the label begins and ends in the text, in characters, and the title of the page linked.
         wordpieces: the wordpieces of title and text. They follow from these, so that they take no part in comparisons.
         section: the headings around all of it, outermost first, with " / " between them; empty where there are none.
+        page: the page of a PDF on which it begins; 0 where that is not known.
+        fields: what its document says of itself beside title and text, such as a date.
     """
 
     id: str
@@ -87,6 +91,8 @@ class Block:
     anchors: tuple[Link, ...]
     wordpieces: Wordpieces = field(compare=False, repr=False)
     section: str = ""
+    page: int = 0
+    fields: Fields = field(default_factory=dict)
 
     @property
     def uid(self) -> int:
@@ -146,7 +152,13 @@ class BlockPacker(Cutter):
         if self.settings.keep_passages and document.passages:
             for number, passage in enumerate(document.passages):
                 yield from self.blocks(
-                    Document(f"{document.id}-{number}", document.title, passage, where=document.where)
+                    Document(
+                        f"{document.id}-{number}",
+                        document.title,
+                        passage,
+                        fields=document.fields,
+                        where=document.where,
+                    )
                 )
             return
         size, most, around = self.wordpiece.itemsize, self.settings.max_wordpieces, self.wordpiece.frame.around_two
@@ -323,7 +335,15 @@ def _block(
             ],
         ),
         section=sections.of(sentences) if sections else "",
+        page=_page(document, sentences),
+        fields=document.fields,
     )
+
+
+def _page(document: Document, sentences: Sequence[Sentence]) -> int:
+    """The page of a PDF on which the sentences begin, 0 where no page is known."""
+    place = bisect_right(document.pages, sentences[0].start, key=itemgetter(0)) if sentences else 0
+    return document.pages[place - 1][1] if place else 0
 
 
 def _separators(document: Document, sentences: Sequence[Sentence]) -> list[str]:

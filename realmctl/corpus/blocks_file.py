@@ -1,11 +1,12 @@
 """Write the files of a blocks artifact in one pass and in constant memory.
 
-blocks.jsonl.zst      one record for each block: id, document, title, text, sentences, anchors (character offsets), and section where it has one
+blocks.jsonl.zst      one record for each block: id, document, title, text, sentences, anchors (character offsets), and section and page where it has one
 tokens.npy            wordpiece ids of all bodies, one after the other, without [CLS] and [SEP]
 offsets.npy           int64 [n + 1]; body i is tokens[offsets[i]:offsets[i + 1]]
 title_tokens.npy      the same for titles, with title_offsets.npy
 sentence_starts.npy   int32; where each sentence starts in its body, in wordpieces, with sentence_offsets.npy
 uids.npy              uint64 [n]; see `Block.uid`
+fields.json and others, where documents have fields: see fields.py
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from realmctl.artifacts.arrays import ArrayAppender
 from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus.blocks import Block
+from realmctl.corpus.fields_file import FieldsWriter
 
 FIELDS = ("id", "document", "title", "text", "sentences", "anchors")
 """The fields of every record, in order."""
@@ -27,7 +29,7 @@ FIELDS = ("id", "document", "title", "text", "sentences", "anchors")
 def record_of(block: Block) -> dict[str, object]:
     """Return the record of a block: all but its wordpieces."""
     record = {name: getattr(block, name) for name in FIELDS}
-    return record | {"section": block.section} if block.section else record
+    return record | {name: value for name in ("section", "page") if (value := getattr(block, name))}
 
 
 class BlocksWriter:
@@ -44,6 +46,7 @@ class BlocksWriter:
         self._bodies = _Rows(file("tokens.npy"), file("offsets.npy"), dtype)
         self._titles = _Rows(file("title_tokens.npy"), file("title_offsets.npy"), dtype)
         self._sentences = _Rows(file("sentence_starts.npy"), file("sentence_offsets.npy"), np.int32)
+        self._fields = FieldsWriter(file)
         self._uids = ArrayAppender(file("uids.npy"), np.uint64)
 
     @property
@@ -59,12 +62,14 @@ class BlocksWriter:
         self._titles.append(np.frombuffer(pieces.title, self._dtype))
         self._sentences.append(pieces.sentence_starts)
         self._uids.append([block.uid])
+        self._fields.add(block.document, block.fields)
 
     def __enter__(self) -> BlocksWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._records.__exit__(kind)
+        self._fields.close(kind)
         for part in (self._bodies, self._titles, self._sentences, self._uids):
             part.close()
 

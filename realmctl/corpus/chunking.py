@@ -22,6 +22,7 @@ from realmctl.corpus.blocks import Block, Cutter, cutter
 from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
+from realmctl.corpus.fields_file import TYPES, types_in
 from realmctl.corpus.languages import AUTO, language_codes, plain_language
 from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
@@ -123,6 +124,9 @@ def chunk_corpus(
         verb = "passage is" if shortened == 1 else "passages are"
         warn(f"{shortened} {verb} longer than a block and lost the end. A larger --max-wordpieces keeps it.")
     pages.tell()
+    fields = types_in(out.path / TYPES)
+    if lacking := [name for name in settings.kept_fields if name.lower() not in fields]:
+        warn(f"no document has a value of {' or '.join(lacking)}, which --keep-fields names.")
     if pages.pages != counts["documents"] + counts["quarantined"] + pages.dropped.total():
         raise RuntimeError(f"pages were lost: {pages.pages} came in, {counts}, dropped {pages.dropped}")
     if not counts["documents"]:
@@ -350,4 +354,5 @@ def size_metrics(folder: Path) -> dict[str, object]:
         "wordpieces": int(ends[-1]),
         "mean_wordpieces": round(int(ends[-1]) / len(uids), 1),
         "longest_wordpieces": int(np.diff(ends).max()),
+        **({"fields": fields} if (fields := types_in(folder / TYPES)) else {}),
     }

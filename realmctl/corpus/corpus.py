@@ -15,6 +15,7 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.arrays import Ragged, open_array
 from realmctl.artifacts.records import Records
 from realmctl.corpus.blocks import Block
+from realmctl.corpus.fields_file import StoredFields
 from realmctl.errors import InputError
 
 TokenIds = NDArray[np.integer[Any]]
@@ -38,6 +39,7 @@ class Corpus(Sequence[Block]):
             raise InputError(f"{blocks}: uids.npy is not a list of whole numbers. Make it again.")
         if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):
             raise InputError(f"{blocks}: its arrays disagree on the number of blocks. Make it again.")
+        self.fields = self._stored.fields
         self._remembered = lru_cache(BLOCKS_REMEMBERED)(self._stored.block)
 
     def __len__(self) -> int:
@@ -127,6 +129,7 @@ class _Stored:
         self._blocks = blocks
         self.bodies = Ragged(blocks.file("tokens.npy"), blocks.file("offsets.npy"))
         self.titles = Ragged(blocks.file("title_tokens.npy"), blocks.file("title_offsets.npy"))
+        self.fields = StoredFields(blocks)
         self.sentences = Ragged(blocks.file("sentence_starts.npy"), blocks.file("sentence_offsets.npy"))
 
     @cached_property
@@ -147,6 +150,8 @@ class _Stored:
             tuple(map(tuple, record["anchors"])),
             _StoredWordpieces(self, row),
             record.get("section", ""),
+            record.get("page", 0),
+            self.fields.of(row),
         )
 
 

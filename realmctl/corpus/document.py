@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from realmctl.corpus.fields import Fields
 from realmctl.corpus.signs import SIGN, UNSEEN
 from realmctl.corpus.wrapped import unwrapped
 from realmctl.execution.deadline import DeadlineError, deadline
@@ -43,6 +44,8 @@ class Document:
         clean: turns a text with markup into prose and its links. None: the text is prose.
         has_lines: whether a line end of the text says something, as between the items of a list. Then blocks keep it, and
             divide no line that fits into one.
+        fields: what it says of itself beside title and text, by name in lower case; `fields.kept` makes them.
+        pages: where each page of a PDF begins in the text, in characters, with its number, in order.
         leads: its headings, terms and names of columns, in order. What they lead lies apart, or one in another. A block does not end with one.
         passages: the texts that it is cut into already, in order, where its file says so. `chunk --keep-passages` makes a block of each.
         where: its file and place there, for messages.
@@ -56,6 +59,8 @@ class Document:
     clean: Callable[[Document], Document] | None = field(default=None, compare=False)
     has_lines: bool = field(default=False, compare=False)
     leads: tuple[Lead, ...] = field(default=(), compare=False)
+    fields: Fields = field(default_factory=dict, compare=False)
+    pages: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     passages: tuple[str, ...] = field(default=(), compare=False)
     where: str = field(default="", compare=False)
     lost: str = field(default="", compare=False)
@@ -132,5 +137,6 @@ def without_signs(document: Document) -> Document:
             each._replace(start=moved(each.start), end=moved(each.end), until=moved(each.until))
             for each in document.leads
         ),
+        pages=tuple((moved(start), page) for start, page in document.pages),
         passages=tuple(UNSEEN.sub("", passage) for passage in document.passages),
     )

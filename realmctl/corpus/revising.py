@@ -15,6 +15,7 @@ from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, map_chunks, prepar
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.document import Document, SkippedPage
 from realmctl.corpus.edits import apply_edits, read_edits
+from realmctl.corpus.fields import NOTHING
 from realmctl.corpus.kept_edits import DocumentDigests, KeptEdits, still_edited, told_of_loss
 from realmctl.corpus.reading import PageCounts, documents
 from realmctl.corpus.settings import ChunkSettings
@@ -106,7 +107,8 @@ def _units(
         if document is None:
             yield ChunkedUnit([former.block(row) for row in rows[name]], counts=Counter(documents=1))
             continue
-        unit = chunk_unit([replace(document, has_lines=name in with_lines)])
+        fields = former.block(rows[name].start).fields if name in rows else NOTHING
+        unit = chunk_unit([replace(document, has_lines=name in with_lines, fields=fields)])
         if not unit.blocks:
             warn(f"{document.where}: document {document.id!r} has no text to keep, and so no block.")
         yield unit
@@ -121,7 +123,7 @@ def _quarantined(blocks: Artifact, without: Container[str]) -> Iterator[SkippedP
 class DocumentChanges:
     """Counts what happened to the documents of `former`, while the blocks of its next version are added.
 
-    Two documents are equal if their id, title, texts and wordpieces are.
+    Two documents are equal if their id, title, texts, wordpieces and fields are.
     """
 
     def __init__(self, former: Corpus) -> None:
@@ -160,5 +162,6 @@ class DocumentChanges:
 
 def _update(digests: dict[str, hashlib.blake2b], block: Block, uid: int) -> None:
     digest = digests.setdefault(block.document, hashlib.blake2b(digest_size=16))
-    for part in (uid.to_bytes(8, "little"), block.wordpieces.title, block.wordpieces.body):
+    parts = uid.to_bytes(8, "little"), block.wordpieces.title, block.wordpieces.body
+    for part in (*parts, repr(sorted(block.fields.items())).encode()) if block.fields else parts:
         digest.update(len(part).to_bytes(8, "little") + part)

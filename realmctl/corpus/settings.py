@@ -8,7 +8,7 @@ from realmctl.artifacts import Artifact
 from realmctl.corpus.languages import AUTO, check_language
 from realmctl.corpus.sentences import check_splitter
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Settings, setting
+from realmctl.pipeline import Settings, help_texts, setting
 from realmctl.registry import Registry
 
 DELIMITER_NAMES = {"auto": "", "tab": "\t", "\\t": "\t"}
@@ -44,6 +44,13 @@ def check_delimiter(flag: str, value: str) -> None:
         raise ConfigError(f"{flag} {value!r}: write one character, such as ';', or the word tab.")
 
 
+def check_keep_fields(flag: str, value: str) -> None:
+    """Check that names are separated by commas. Raises ConfigError."""
+    names = [name.strip() for name in value.split(",")] if value else []
+    if not all(names) or len({*names}) < len(names):
+        raise ConfigError(f"{flag} {value!r}: write names with commas between them, each once, such as date,source.")
+
+
 class CorpusSettings(Settings):
     """How the files of a corpus are read."""
 
@@ -55,6 +62,11 @@ class CorpusSettings(Settings):
     )
     title_field: str = setting("Field or column that holds the title.", default="", advanced=True)
     text_field: str = setting("Field or column that holds the text.", default="", advanced=True)
+    keep_fields: str = setting(
+        help_texts.KEEP_FIELDS,
+        default="",
+        check=check_keep_fields,
+    )
     delimiter: str = setting(
         "What separates the columns of a table: a character or the word tab. auto: what its header shows.",
         default="auto",
@@ -78,6 +90,11 @@ class CorpusSettings(Settings):
         default=AUTO,
         check=check_language,
     )
+
+    @property
+    def kept_fields(self) -> tuple[str, ...]:
+        """The names in `keep_fields`."""
+        return tuple(name.strip() for name in self.keep_fields.split(",") if name.strip())
 
     @property
     def column_delimiter(self) -> str:

@@ -50,14 +50,19 @@ def _write_rows(path: str, names: Sequence[str]) -> None:
         for start in range(0, batch.num_rows, ROWS_AT_ONCE):
             for row in batch.slice(start, ROWS_AT_ONCE).to_pylist():
                 number += 1
-                line = json.dumps(row, default=_refuse)
+                line = json.dumps(row, default=_plain)
                 if len(line) > ROW_BYTES:
                     raise ValueError(f"row {number} holds more than {ROW_BYTES // 2**20} MiB")
                 print(line)
     sys.stdout.flush()
 
 
-def _refuse(value: object) -> None:
+def _plain(value: Any) -> str:
+    """A date or a time as ISO 8601 writes it, and a decimal number as it is written."""
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    if type(value).__name__ == "Decimal":
+        return str(value)
     raise ValueError(f"a value is of the type {type(value).__name__}, and text is expected; convert the column")
 
 

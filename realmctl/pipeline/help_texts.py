@@ -72,6 +72,10 @@ LANGUAGE = (
     "Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or else "
     "English."
 )
+KEEP_FIELDS = (
+    "Fields or columns of JSON, CSV, TSV and Parquet that are kept beside the text, with commas between them, such as date,source. A search shows them. "
+    "What a file says of itself, such as front matter, is kept anyway."
+)
 BAD_FILES = (
     "What happens with a file that cannot be read, such as an image or a scanned PDF. skip: it is set aside and listed. Default: skip in a folder; "
     "a file that is named must be read."

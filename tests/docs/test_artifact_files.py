@@ -23,6 +23,7 @@ from realmctl.lab.language_models.lm_init import LmInit
 from realmctl.lab.late_interaction.late_embed import LateEmbed
 from realmctl.retrieval.search import postings
 from realmctl.retrieval.search.postings import Bm25Ranking
+from stages.chunk import Chunk
 from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
@@ -96,7 +97,17 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
         for name, layers in (("late", True), ("late-without-layers", False))
     ]
     embeddings = open_artifact(chain.folder / "embeddings")
-    first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
+    first = [
+        with_fields(folder),
+        chain.blocks,
+        chain.spans,
+        chain.encoder,
+        chain.retriever,
+        two_towers,
+        embeddings,
+        chain.index,
+        hnsw,
+    ]
     first += [shards, *others, ranking, lm, written, read, *stores, knn]
     return [
         *first,
@@ -124,6 +135,13 @@ def kept_bm25(chain: Chain, folder: Path) -> Artifact:
         patched.setattr(postings, "KEPT_FROM", 1)
         Bm25Ranking(blocks, "english")
     return open_artifact(folder / "of-search/bm25")
+
+
+def with_fields(folder: Path) -> Artifact:
+    """Blocks of documents that have fields."""
+    (folder / "dated.jsonl").write_text('{"id": "a", "text": "The lamp is old.", "date": "2024-05-01"}\n')
+    corpus = (folder / "dated.jsonl",)
+    return Chunk(corpus=corpus, tokenizer="train:200", workers=1, keep_fields="date").make(folder / "dated")
 
 
 def first_shard_only(names: Iterable[str]) -> set[str]:

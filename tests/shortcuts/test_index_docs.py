@@ -49,6 +49,24 @@ def test_from_a_folder_to_a_search(realmctl, chain: Chain, tmp_path, notes):
     assert code == 0 and {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
 
 
+def test_hits_show_the_fields_of_their_documents(realmctl, chain: Chain, tmp_path, notes):
+    row = {"id": "c", "text": "Cora Nash sailed to Ashby.", "date": "2024-05-01", "tags": ["sea", "ship"], "other": 1}
+    (notes / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    encoder, workspace = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "w"
+    words = ("index-docs", notes, "--encoder", encoder, "-w", workspace, "--keep-fields", "date,tags")
+    code, _, err = realmctl(*words)
+    assert code == 0, err
+    assert open_artifact(workspace / "blocks").metrics["fields"] == {"date": "date", "tags": "list"}
+    code, out, err = realmctl("search", "Cora Nash", "-w", workspace, "--json")
+    hits = {hit["document"]: (hit["fields"], hit["page"]) for hit in json.loads(out)["results"][0]["hits"]}
+    assert hits == {
+        "c": ({"date": "2024-05-01", "tags": ["sea", "ship"]}, None),
+        "a.txt": ({}, None),
+        "deep/b.txt": ({}, None),
+    }
+    assert "   date 2024-05-01; tags sea, ship\n" in realmctl("search", "Cora Nash", "-w", workspace)[1]
+
+
 def test_bm25_is_kept_before_the_first_search(realmctl, chain: Chain, tmp_path, notes, monkeypatch):
     monkeypatch.setattr("realmctl.retrieval.search.postings.KEPT_FROM", 1)
     encoder = folder_for(chain.blocks, tmp_path / "encoder")

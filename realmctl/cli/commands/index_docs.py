@@ -25,6 +25,7 @@ class IndexDocs(InWorkspace):
     )
     language: str = setting(help_texts.LANGUAGE, default="auto")
     bad_files: Literal["fail", "skip"] | None = setting(help_texts.BAD_FILES, default=None)
+    keep_fields: str = setting(help_texts.KEEP_FIELDS, default="")
     max_wordpieces: int = setting(
         "Longest block in wordpieces, with its title and special tokens.", default=128, at_least=1
     )
@@ -46,6 +47,7 @@ class IndexDocs(InWorkspace):
             "documents": str(self.documents),
             "language": self.language,
             "bad_files": bad_files_of(self.bad_files, self.documents),
+            "keep_fields": self.keep_fields,
             "max_wordpieces": str(self.max_wordpieces),
         }
         former = searched_before(self.workspace)

@@ -77,6 +77,8 @@ class Search(InWorkspace):
                         "section": hit.block.section,
                         "block": hit.block.id,
                         "document": hit.block.document,
+                        "page": hit.block.page or None,
+                        "fields": hit.block.fields,
                         "text": hit.block.text,
                         "copies": [other.id for other in hit.copies],
                     }
@@ -94,7 +96,13 @@ def _results_text(value: Mapping[str, Any]) -> str:
         lines += [result["query"], ""] if several else []
         for rank, hit in enumerate(result["hits"], 1):
             name = " / ".join(filter(None, [hit["title"] or hit["document"], hit["section"]]))
-            lines.append(f"{rank}. {name}   score {hit['score']:.4g}   {hit['block']}")
+            page = f", page {hit['page']}" if hit["page"] else ""
+            lines.append(f"{rank}. {name}{page}   score {hit['score']:.4g}   {hit['block']}")
+            told = [
+                f"{field} {', '.join(value) if isinstance(value, list) else value}"
+                for field, value in hit["fields"].items()
+            ]
+            lines += textwrap.wrap("; ".join(told), WIDTH, initial_indent="   ", subsequent_indent="   ")
             lines += [f"   {piece}" for line in hit["text"].splitlines() for piece in textwrap.wrap(line, WIDTH)]
             lines += [f"   the same text: {', '.join(hit['copies'])}"] * bool(hit["copies"])
         lines += ["no block shares a word with it"] * (not result["hits"])

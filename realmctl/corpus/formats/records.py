@@ -11,6 +11,7 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
+from realmctl.corpus.fields import kept
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.rows import Row, columnar, first_of, is_number, json_lines, table
@@ -24,15 +25,16 @@ MAX_TITLE_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """Fields or columns that a user named as those of id, title and text. Empty: any of IDS, TITLES and TEXTS."""
+    """Fields or columns that a user named as those of id, title and text, and those that are kept beside. Empty: any of IDS, TITLES and TEXTS."""
 
     id: str = ""
     title: str = ""
     text: str = ""
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: CorpusSettings) -> FieldNames:
-        return cls(settings.id_field, settings.title_field, settings.text_field)
+        return cls(settings.id_field, settings.title_field, settings.text_field, settings.kept_fields)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -52,10 +54,18 @@ class FieldNames:
         return tuple(name for name in (self.id, self.title, self.text) if name)
 
     def lower(self) -> FieldNames:
-        return FieldNames(self.id.lower(), self.title.lower(), self.text.lower())
+        return FieldNames(self.id.lower(), self.title.lower(), self.text.lower(), tuple(map(str.lower, self.kept)))
+
+    def require_columns(self, columns: Collection[str], where: str) -> None:
+        """Raise InputError unless the columns of a table have all names that the user gave, also those that are kept."""
+        self.require_in(columns, where)
+        if missing := [name for name in self.kept if name.lower() not in {*map(str.lower, columns)}]:
+            raise InputError(
+                f"{where}: no column is named {' or '.join(missing)}. There are: {', '.join(columns) or 'none'}. Correct --keep-fields."
+            )
 
     def require_in(self, names: Collection[str], where: str) -> None:
-        """Raise InputError unless all names that the user gave are among these."""
+        """Raise InputError unless the names that the user gave for id, title and text are among these."""
         if missing := [name for name in self.named if name not in names]:
             raise InputError(
                 f"{where}: no field or column is named {' or '.join(missing)}. There are: {', '.join(names) or 'none'}. "
@@ -75,7 +85,7 @@ def read_table(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of a CSV or TSV file with named columns. Raises InputError naming file and line."""
     columns, rows = table(file.path, file.settings.column_delimiter)
     names = FieldNames.of(file.settings).lower()
-    names.require_in(columns, f"{file.path}:1")
+    names.require_columns(columns, f"{file.path}:1")
     if not is_header(columns, names):
         raise InputError(
             f"{file.path}:1: the header names {', '.join(columns) or 'nothing'}. A table needs a column for the text "
@@ -95,9 +105,12 @@ def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
 def read_columnar(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of a Parquet or Arrow file. Raises InputError naming file and row."""
     names = FieldNames.of(file.settings)
-    columns = (*names.ids, *names.titles, *names.texts)
+    columns = (*names.ids, *names.titles, *names.texts, *names.kept, *map(str.lower, names.kept))
     rows = columnar(file.path, columns, needed=names.texts, advice="Name the column of the text with --text-field.")
-    return _documents(file, rows, names)
+    for number, row in enumerate(rows):
+        if not number:
+            names.require_columns(row.fields, str(file.path))
+        yield from _documents(file, [row], names)
 
 
 def _documents(file: CorpusFile, rows: Iterable[Row], names: FieldNames) -> Iterator[Document]:
@@ -140,6 +153,7 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
         encodable(str(identity) if identity is not None else substitute, where),
         encodable(title or "", where),
         encodable(text, where),
+        fields=kept({name: fields[name] for name in names.kept if name in fields}),
         where=where,
     )
 

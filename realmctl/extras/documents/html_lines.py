@@ -154,8 +154,12 @@ def _without_lonely_tags(html: str) -> str:
     )
 
 
+MOST_METAS = 200
+"""Elements `meta` of a page that are looked at."""
+
+
 def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Return the titles that a page has (`titles`), and its lines (`lines`), each with the number of the first line behind what it leads, 0 if it leads
+    """Return the titles that a page has (`titles`), what it says of itself (`fields`), and its lines (`lines`), each with the number of the first line behind what it leads, 0 if it leads
     nothing, and with whether it is a heading; or why the page is set aside (`aside`).
 
     asked: `kind`, as of `pages.document_of`. data: Its text.
@@ -174,9 +178,47 @@ def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     if not is_marked and (marked := _content(page)) is not None:
         content, is_marked = marked, True
     return {
+        "fields": {} if asked["kind"] in ("markdown", "rst", "man") else _fields(page),
         "titles": [_one_line(each.text()) for each in page.css("head > title")[:1]],
         "lines": _lines(content, is_marked, asked["kind"]) if content is not None else [],
     }
+
+
+METAS = {
+    "author": "author",
+    "article:author": "author",
+    "date": "date",
+    "dc.date": "date",
+    "dcterms.date": "date",
+    "article:published_time": "date",
+    "article:modified_time": "modified",
+    "keywords": "keywords",
+    "og:site_name": "site",
+}
+"""{name or property of an element `meta`: field}. The first of a field counts."""
+
+
+def _fields(page: Any) -> dict[str, Any]:
+    """What a page says of itself: its language, its address, its author, its dates and its keywords."""
+    found = dict[str, Any]()
+    if page.root is not None and (language := page.root.attributes.get("lang") or page.root.attributes.get("xml:lang")):
+        found["language"] = language
+    for link in page.css("head > link[rel=canonical]")[:1]:
+        found["url"] = link.attributes.get("href")
+    for meta in page.css("head > meta")[:MOST_METAS]:
+        name = meta.attributes.get("name") or meta.attributes.get("property") or ""
+        if field_name := METAS.get(name.lower()):
+            content = meta.attributes.get("content")
+            if field_name == "author" and "author" in found:
+                found["author"] = [
+                    *([found["author"]] if isinstance(found["author"], str) else found["author"]),
+                    content,
+                ]
+            else:
+                found.setdefault(field_name, content)
+    if keywords := found.get("keywords"):
+        found["keywords"] = [each.strip() for each in keywords.split(",") if each.strip()]
+    return {name: value for name, value in found.items() if value}
 
 
 def _depth(html: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from realmctl.corpus.document import Document, Lead
+from realmctl.corpus.fields import NOTHING, Fields
 
 LedLine = tuple[str, int, bool]
 """A line, the number of the first line behind what it leads, 0 if it leads nothing, and whether it is a heading."""
@@ -34,8 +35,15 @@ def led_lines(lines: Sequence[tuple[str, float]], led: Mapping[int, int]) -> lis
     return found
 
 
-def document_of_lines(name: str, title: str, lines: Sequence[LedLine], where: str) -> Document:
-    """A document of these lines. A first line that is its title is left out."""
+def document_of_lines(
+    name: str,
+    title: str,
+    lines: Sequence[LedLine],
+    where: str,
+    fields: Fields = NOTHING,
+    pages: Sequence[int] = (),
+) -> Document:
+    """A document of these lines. A first line that is its title is left out. pages: the page on which each line begins, where that is known."""
     first = len(lines) > 1 and lines[0][0] == title
     lines = lines[first:]
     starts = [*accumulate((len(line) + 1 for line, *_ in lines), initial=0)]
@@ -44,4 +52,17 @@ def document_of_lines(name: str, title: str, lines: Sequence[LedLine], where: st
         for number, (line, until, is_heading) in enumerate(lines)
         if until
     )
-    return Document(name, title, "\n".join(line for line, *_ in lines), has_lines=True, leads=leads, where=where)
+    return Document(
+        name,
+        title,
+        "\n".join(line for line, *_ in lines),
+        has_lines=True,
+        leads=leads,
+        fields=fields,
+        pages=tuple(
+            (start, page)
+            for start, page, before in zip(starts, pages[first:], (0, *pages[first:]), strict=False)
+            if page != before
+        ),
+        where=where,
+    )

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import PAGE_SECONDS, Document, Dropped, Found, SkippedPage
+from realmctl.corpus.fields import kept
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.corpus.wrapped import unwrapped
 from realmctl.errors import require_package
@@ -130,7 +133,17 @@ def _document(file: CorpusFile, name: str, where: str, message: Message) -> Foun
             text = found.text
     if not text:
         return Dropped(name, "empty")
-    return Document(name, title, f"{told}\n\n{text}" if told else text, has_lines=True, where=where)
+    fields = {"from": _header(message, "From"), "to": _header(message, "To"), "date": _date(message)}
+    return Document(
+        name, title, f"{told}\n\n{text}" if told else text, has_lines=True, fields=kept(fields), where=where
+    )
+
+
+def _date(message: Message) -> str:
+    """The date of a message as ISO 8601 writes it, at the place of its sender; empty where it has none."""
+    with suppress(ValueError, OverflowError):
+        return parsedate_to_datetime(_header(message, "Date")).isoformat()
+    return ""
 
 
 def _header(message: Message, name: str) -> str:

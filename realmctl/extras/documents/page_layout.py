@@ -58,27 +58,31 @@ class Page:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """The text of lines that belong together. heading: the size of a heading in points, in halves; 0 for another text."""
+    """The text of lines that belong together. heading: the size of a heading in points, in halves; 0 for another text. page: the number of the page on
+    which they begin, from 1.
+    """
 
     text: str
     heading: float = 0.0
+    page: int = 0
 
 
 def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
     """Yield the paragraphs of a document, without running heads, running feet and numbers of pages."""
     kept = without_running_lines(pages)
     body, pitch = body_size(kept), _pitch(kept)
-    held, edge_before = list[Line](), 0.0
-    for page in kept:
+    held, edge_before, begun = list[Line](), 0.0, 0
+    for number, page in enumerate(kept, 1):
         lines = _whole_lines(page.lines)
         for line, edge in zip(lines, _right_edges(lines), strict=True):
             if held and not _continues(held, line, edge_before, pitch):
-                yield _paragraph(held, body)
+                yield _paragraph(held, body, begun)
                 held = []
+            begun = begun if held else number
             held.append(line)
             edge_before = edge
     if held:
-        yield _paragraph(held, body)
+        yield _paragraph(held, body, begun)
 
 
 def body_size(pages: Iterable[Page]) -> float:
@@ -231,11 +235,11 @@ def _continues(held: Sequence[Line], line: Line, edge: float, pitch: float) -> b
     return not is_indented or ITEM.match(held[0].text) is not None or before.text[-1] not in ENDS
 
 
-def _paragraph(lines: Sequence[Line], body: float) -> Paragraph:
+def _paragraph(lines: Sequence[Line], body: float, page: int) -> Paragraph:
     text = joined(line.text for line in lines)
     if mark := BULLET.match(text):
         text = f"- {text[mark.end() :]}"
     large = min(line.size for line in lines) >= LARGER * body
     bold = all(line.is_bold for line in lines) and len(lines) <= 2 and text[-1:] not in ENDS
     is_heading = len(text) <= HEADING_CHARACTERS and (large or bold) and WORD.search(text) is not None
-    return Paragraph(text, is_heading * max(0.5, round(2 * max(line.size for line in lines)) / 2))
+    return Paragraph(text, is_heading * max(0.5, round(2 * max(line.size for line in lines)) / 2), page)

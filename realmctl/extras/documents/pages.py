@@ -16,6 +16,8 @@ import yaml
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Dropped, Found, SkippedPage
+from realmctl.corpus.fields import NOTHING as NO_FIELDS
+from realmctl.corpus.fields import Fields, kept
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import require_package
 from realmctl.extras.documents import apart
@@ -44,10 +46,10 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
     """Yield a Markdown file as one document, titled by its front matter, or by its first heading, or by its file."""
     require_package("selectolax", "documents", f"{file.path} is Markdown, and reading it")
     require_package("markdown_it", "documents", f"{file.path} is Markdown, and reading it")
-    text, title = _without_front_matter(streams.whole_text(file.path, MAX_TEXT_FILE))
+    text, title, fields = _without_front_matter(streams.whole_text(file.path, MAX_TEXT_FILE))
     if file.ending == ".mdx":
         text = MDX_CODE.sub("", text)
-    yield document_of(file, "markdown", text, title)
+    yield document_of(file, "markdown", text, title, fields=fields)
 
 
 def document_of(
@@ -56,12 +58,13 @@ def document_of(
     text: str,
     title: str = "",
     repeated: Repeated = NOTHING,
+    fields: Fields = NO_FIELDS,
 ) -> Found:
     """A page as a document, titled by `title`, or by `<title>`, or by its first heading, or by its file; `Dropped` if it is empty, `SkippedPage` if it is
     nested too deeply or takes too much time or memory.
 
     kind: What the text is: HTML, or Markdown; of HTML all is content that was made of another format (`content`), or by pandoc of
-    reStructuredText or a man page. repeated: What the pages of its folder have in common.
+    reStructuredText or a man page. repeated: What the pages of its folder have in common. fields: What it says of itself before its text.
     """
     page, why = PARSER.parse({"kind": kind}, text.encode(errors="replace"))
     if page is None or "aside" in page:
@@ -71,21 +74,25 @@ def document_of(
     title = next(filter(None, (title, *page["titles"], first_heading)), "")
     if not lines and not title:
         return Dropped(file.name, "empty")
-    return document_of_lines(file.name, title or file.stem.replace("_", " "), lines, str(file.path))
+    title = title or file.stem.replace("_", " ")
+    return document_of_lines(file.name, title, lines, str(file.path), {**kept(page["fields"]), **fields})
 
 
 class _Loader(PlainLoader, types=("null",)):
     """YAML whose values are texts as they stand, such as 1.10, 12:30, 2024-05-01 and yes, or null."""
 
 
-def _without_front_matter(text: str) -> tuple[str, str]:
-    """The text of a Markdown file behind its front matter in YAML or TOML, and the title there; the whole text where it has none."""
+def _without_front_matter(text: str) -> tuple[str, str, Fields]:
+    """The text of a Markdown file behind its front matter in YAML or TOML, the title there, and the other fields; the whole text where it has none."""
     found = FRONT_MATTER.match(text)
     if not found or found.end(2) > LARGEST_FRONT_MATTER or not all(map(FRONT_LINE.match, found[2].splitlines())):
-        return text, ""
+        return text, "", NO_FIELDS
     named = FRONT_TITLE.search(found[2])
     title: object = named[1] if named else None
+    fields: Fields = NO_FIELDS
     with suppress(ValueError, RecursionError, yaml.YAMLError, AttributeError):
         matter = yaml.load(found[2], _Loader) if found[1] == "---" else tomllib.loads(found[2], parse_float=str)
         title = matter.get("title")
-    return text[found.end() :], "" if title is None or isinstance(title, list | dict) else " ".join(str(title).split())
+        fields = kept({name: value for name, value in matter.items() if name != "title"})
+    title = "" if title is None or isinstance(title, list | dict) else " ".join(str(title).split())
+    return text[found.end() :], title, fields

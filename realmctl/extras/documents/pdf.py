@@ -10,6 +10,7 @@ from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
+from realmctl.corpus.fields import kept
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, require_package
 from realmctl.extras.documents import apart
@@ -22,6 +23,8 @@ MAX_PDF_PAGES = 20_000
 MAX_PDF_LINES = 2**21
 UNKNOWN_SHARE = 0.05
 """Share of characters that a font does not name; with more the text is not worth reading. Fewer become spaces."""
+DATE = re.compile(r"D:([12][0-9]{3})(?:(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])?)?")
+"""How a PDF writes a date."""
 NO_TITLE = re.compile(
     r"untitled.*|microsoft (?:word|powerpoint)\b.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|pdf|rtf|pptx?|xlsx?|html?)",
     re.IGNORECASE,
@@ -37,19 +40,19 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
         ResourceError: pypdfium2 is not installed.
     """
     require_package("pypdfium2", "documents", f"{file.path} is a PDF, and reading it")
-    named, pages = _pages(file)
+    said, pages = _pages(file)
     found = list(paragraphs(pages))
     if not found:
         raise _unreadable(
             file, "it has no text, so its pages may be pictures. Make their text by OCR, for instance with ocrmypdf"
         )
-    title = named or title_of(pages[0], body_size(pages)) or file.stem.replace("_", " ")
+    title = said.pop("title") or title_of(pages[0], body_size(pages)) or file.stem.replace("_", " ")
     lines = led_lines([(each.text, -each.heading) for each in found], {})
-    yield document_of_lines(file.name, title, lines, str(file.path))
+    yield document_of_lines(file.name, title, lines, str(file.path), kept(said), [each.page for each in found])
 
 
-def _pages(file: CorpusFile) -> tuple[str, list[Page]]:
-    """The title of a PDF's metadata, empty where it has none that says something, and its pages. Another process reads them."""
+def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page]]:
+    """The metadata of a PDF, with an empty title where it has none that says something, and its pages. Another process reads them."""
     data, limits = streams.whole_bytes(file.path, MAX_PDF_BYTES), (MAX_PDF_PAGES, MAX_TEXT_FILE, MAX_PDF_LINES)
     program: list[str | Path] = [sys.executable, "-P", Path(__file__).with_name("pdf_lines.py"), *map(str, limits)]
     parsed = apart.parse(program, data, apart.MAX_PARSE_MEMORY + 2 * len(data))
@@ -69,9 +72,14 @@ def _pages(file: CorpusFile) -> tuple[str, list[Page]]:
             file,
             f"its fonts do not say which characters {unknown:,} of its glyphs show. Make its text by OCR, for instance with ocrmypdf",
         )
-    title = " ".join(first["title"].split())
+    title, date = " ".join(first["Title"].split()), DATE.match(first["CreationDate"])
+    metadata = {
+        "title": "" if NO_TITLE.fullmatch(title) else title,
+        "author": first["Author"],
+        "date": "-".join(filter(None, date.groups())) if date else "",
+    }
     found = [Page([Line(**line) for line in page["lines"]], page["height"]) for page in pages]
-    return "" if NO_TITLE.fullmatch(title) else title, found
+    return metadata, found
 
 
 def _unreadable(file: CorpusFile, why: str) -> InputError:

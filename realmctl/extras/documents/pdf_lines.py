@@ -46,7 +46,7 @@ def main(most_pages: int, most_characters: int, most_lines: int) -> None:
             if len(pdf) > most_pages:
                 say(error=f"it has {len(pdf):,} pages, and at most {most_pages:,} are read")
                 return
-            say(title=pdf.get_metadata_value("Title"))
+            say(**{name: pdf.get_metadata_value(name) for name in ("Title", "Author", "CreationDate")})
             if pdf.get_formtype() != raw.FORMTYPE_NONE:
                 pdf.init_forms()
             for number in range(len(pdf)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from realmctl.corpus.blocks import Block
 
 MOST_CHARACTERS = 4000
 MOST_CHARACTERS_OF_A_BLOCK = 200_000
@@ -105,13 +107,30 @@ class MaskReply(BaseModel):
 
 
 class BlockReply(BaseModel):
-    """A block. `block` is its id and `document` that of its document; both are null for the null document. `section`: the headings around it."""
+    """A block. `block` is its id and `document` that of its document; both are null for the null document. `section`: the headings around it. `page`: that
+    of a PDF on which it begins. `fields`: what its document says of itself, such as a date.
+    """
 
     block: str | None
     document: str | None
     title: str
     section: str = ""
+    page: int | None = None
+    fields: dict[str, str | int | float | list[str]] = {}
     text: str
+
+
+def described(block: Block) -> dict[str, Any]:
+    """What a `BlockReply` says of a block."""
+    return {
+        "block": block.id,
+        "document": block.document,
+        "title": block.title,
+        "section": block.section,
+        "page": block.page or None,
+        "fields": block.fields,
+        "text": block.text,
+    }
 
 
 class CandidateReply(BlockReply):

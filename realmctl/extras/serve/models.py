@@ -30,6 +30,7 @@ from realmctl.extras.serve.messages import (
     Search,
     SearchReply,
     WithoutRetrieval,
+    described,
 )
 from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.index.index_type import open_index
@@ -207,15 +208,7 @@ class Models:
                 version=self.version.name,
                 answers=[*map(_answer, answered.answers)],
                 candidates=[
-                    CandidateReply(
-                        block=hit.block.id,
-                        document=hit.block.document,
-                        title=hit.block.title,
-                        section=hit.block.section,
-                        text=hit.block.text,
-                        probability=hit.probability,
-                    )
-                    for hit in answered.hits
+                    CandidateReply(**described(hit.block), probability=hit.probability) for hit in answered.hits
                 ],
                 without_retrieval=self._without_retrieval(one, answered.answers) if one.compare else None,
             )
@@ -239,11 +232,7 @@ class Models:
                 search={} if search.profile is None else search.profile.told(),
                 hits=[
                     HitReply(
-                        block=hit.block.id,
-                        document=hit.block.document,
-                        title=hit.block.title,
-                        section=hit.block.section,
-                        text=hit.block.text,
+                        **described(hit.block),
                         score=hit.score,
                         copies=[other.id for other in hit.copies],
                         marks=marks.of(one.query, hit.block.text),
@@ -308,18 +297,9 @@ class Models:
         filled = self.filler.fill_mask(asked.sentence, asked.candidates)
         candidates = []
         for one in filled.candidates:
-            block = None if one.row is None else self.filler.blocks[one.row]
-            candidates.append(
-                CandidateReply(
-                    block=block.id if block else None,
-                    document=block.document if block else None,
-                    title=one.title,
-                    section=block.section if block else "",
-                    text=block.text if block else "",
-                    probability=one.probability,
-                    masks=_masks(one.masks),
-                )
-            )
+            null = {"block": None, "document": None, "title": one.title, "text": ""}
+            told = null if one.row is None else described(self.filler.blocks[one.row])
+            candidates.append(CandidateReply(**told, probability=one.probability, masks=_masks(one.masks)))
         return FillReply(
             version=self.version.name,
             with_retrieval=_masks(filled.with_retrieval),

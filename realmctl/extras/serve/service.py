@@ -40,6 +40,7 @@ from realmctl.extras.serve.messages import (
     SearchReply,
     ServedBlockReply,
     StatusReply,
+    described,
 )
 from realmctl.extras.serve.models import Models
 from realmctl.extras.serve.versions import Versions
@@ -122,12 +123,8 @@ class Service:
         row = _row(models, name)
         block = models.corpus.block(row)
         return ServedBlockReply(
+            **described(block),
             version=models.version.name,
-            block=block.id,
-            document=block.document,
-            title=block.title,
-            section=block.section,
-            text=block.text,
             document_blocks=[models.corpus.block(each).id for each in models.rows_of_document(row)],
         )
 
@@ -145,12 +142,7 @@ class Service:
             title=blocks[0].title,
             count=len(rows),
             first=first + 1,
-            blocks=[
-                BlockReply(
-                    block=each.id, document=each.document, title=each.title, section=each.section, text=each.text
-                )
-                for each in blocks
-            ],
+            blocks=[BlockReply(**described(each)) for each in blocks],
         )
 
     def replace(self, name: str, new: NewText) -> Future[EditReply]:

@@ -141,3 +141,12 @@ def test_a_message_that_is_too_long_or_takes_too_long_is_set_aside_alone(tmp_pat
     (tmp_path / "b.eml").write_bytes(HEAD + slow)
     (skipped,) = found(tmp_path / "b.eml")
     assert isinstance(skipped, SkippedPage)
+
+
+def test_a_message_says_who_wrote_it_to_whom_and_when(tmp_path):
+    head = "From: Ada <a@e.org>\nTo: ben@e.org\nSubject: Lamp\nDate: {}\nMessage-ID: <1@e>\n\nThe lamp is old.\n"
+    (tmp_path / "a.eml").write_text(head.format("Wed, 1 May 2024 10:30:00 +0200"))
+    (tmp_path / "b.eml").write_text(head.format("some day"))
+    first, second = map(only, (tmp_path / "a.eml", tmp_path / "b.eml"))
+    sent = {"from": "Ada <a@e.org>", "to": "ben@e.org"}
+    assert first.fields == {**sent, "date": "2024-05-01T10:30:00+02:00"} and second.fields == sent

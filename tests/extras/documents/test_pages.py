@@ -361,3 +361,27 @@ def test_a_page_is_read_in_its_charset(tmp_path, charset, declared, word):
     (tmp_path / "a.html").write_bytes(page.encode(charset))
     (found,) = read(tmp_path / "a.html")
     assert (found.title, found.text) == (word, f"Here {word}.")
+
+
+def test_a_page_says_its_language_its_address_and_its_date(tmp_path):
+    head = (
+        '<link rel=canonical href="https://e.org/c"><meta name="Author" content="Ada"><meta name=author content="Ben"><meta name=keywords content="x, ,y">'
+        '<meta property="article:published_time" content="2024-05-01T10:30:00+02:00"><meta name=date content="2020"><meta name=author><meta>'
+    )
+    page = f'<html lang="de"><head><title>T</title>{head}</head><body><p>Guten Tag.</p></body></html>'
+    (found,) = read(write(tmp_path / "a.html", page))
+    assert found.fields == {
+        "language": "de",
+        "url": "https://e.org/c",
+        "author": ["Ada", "Ben"],
+        "date": "2024-05-01T10:30:00+02:00",
+        "keywords": ["x", "y"],
+    }
+    (found,) = read(write(tmp_path / "b.html", PAGE))
+    assert found.fields == {}
+
+
+def test_front_matter_that_is_no_mapping_says_nothing(tmp_path):
+    for number, matter in enumerate(["- a\n- b", "a: [", "", "title: [x]\nn: {a: {b: 1}}"]):
+        (found,) = read(write(tmp_path / f"{number}.md", f"---\n{matter}\n---\n# T\n\nText of it.\n"))
+        assert found.fields == ({"n.a.b": "1"} if number == 3 else {})

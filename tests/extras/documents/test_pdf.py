@@ -247,3 +247,16 @@ def test_what_was_filled_into_a_form_stands_behind_its_label(tmp_path):
 def test_an_empty_form_is_its_page(tmp_path):
     text = read(write_pdf(tmp_path / "a.pdf", [FORM], fields=[field("180 745 300 760", "/FT/Tx/T(name)")])).text
     assert text.split("\n") == [line for *_, line in FORM]
+
+
+def test_a_block_of_a_pdf_knows_its_page_and_the_file_its_author_and_date(tmp_path):
+    words = iter("abcdefghijklmnopqrst")
+    pages = [[(50, 500 - 30 * k, 10, f"Page {n} is {3 * next(words)}.") for k in range(5)] for n in (1, 2, 3)]
+    said = "Guide)/Author(Ada Lorn)/CreationDate(D:20240501103000+02'00'"
+    path = write_pdf(tmp_path / "guide.pdf", pages, title=said)
+    made = Chunk(corpus=(path,), tokenizer="train:200", max_wordpieces=32, workers=1).make(tmp_path / "blocks")
+    blocks = [*Corpus(made)]
+    assert len(blocks) > 3 and {block.page for block in blocks} == {1, 2, 3}
+    for block in blocks:
+        assert block.text.startswith(f"Page {block.page} "), (block.page, block.text)
+        assert block.fields == {"author": "Ada Lorn", "date": "2024-05-01"}

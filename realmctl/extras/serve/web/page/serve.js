@@ -111,7 +111,7 @@ function foundView(reply) {
   const textOf = (hit) => marked(hit.text, hit.marks.map(([start, end]) => ({ start, end, rank: 1 })));
   const others = ([, ...rest]) => rest.length ? element("details", {},
     element("summary", {}, `${rest.length} more ${rest.length === 1 ? "block" : "blocks"} of this document`),
-    ...rest.map((hit) => element("div", { class: "ablation" }, titleView(hit), textOf(hit), copiesView(hit)))) : null;
+    ...rest.map((hit) => element("div", { class: "ablation" }, titleView(hit), fieldsView(hit), textOf(hit), copiesView(hit)))) : null;
   return [
     reply.nothing_close ? element("p", { class: "card" }, element("strong", {}, "Nothing close was found. "), "These are the nearest blocks.") : null,
     element("section", {}, element("h2", {}, "Found"),
@@ -129,6 +129,13 @@ function titleView(candidate) {
   const name = [candidate.title || candidate.document || "(no title)", candidate.section].filter(Boolean).join(" / ");
   const query = new URLSearchParams({ q: find("question").value.trim(), d: candidate.block });
   return element("h3", {}, element("a", { href: `#${query}` }, name));
+}
+
+/** What the document of a block says of itself, and the page of a PDF. */
+function fieldsView(candidate) {
+  const told = Object.entries(candidate.fields ?? {}).map(([name, value]) => `${name}: ${[value].flat().join(", ")}`);
+  if (candidate.page) told.unshift(`page ${candidate.page}`);
+  return told.length ? element("p", { class: "soft fields" }, told.join(" · ")) : null;
 }
 
 /** Show the document of a block as text, with the block in view. */
@@ -240,6 +247,7 @@ function candidateView(candidate, textOf, question, ...beside) {
   return element("li", { class: "card" },
     element("div", { class: "head" }, titleView(candidate), candidate.score === undefined
       ? bar(candidate.probability, "p(z|x)") : element("span", { class: "soft" }, `score ${candidate.score.toPrecision(4)}`)),
+    fieldsView(candidate),
     textOf(candidate),
     ...beside,
     element("div", { class: "row" },

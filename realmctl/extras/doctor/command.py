@@ -20,7 +20,7 @@ from realmctl.pipeline import InWorkspace, Show
 from realmctl.version import __version__
 
 if TYPE_CHECKING:  # machine.py imports torch, which may be damaged
-    from realmctl.cli.machine import TorchFacts
+    from realmctl.extras.doctor.machine import TorchFacts
 
 REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([A-Za-z0-9._-]+)['\"]")
 EXTRAS_FOR_DEVELOPERS = ("dev", "docs")
@@ -57,7 +57,7 @@ class Doctor(InWorkspace):
     def run(self, show: Show) -> None:
         torch: TorchFacts | dict[str, str]
         try:
-            from realmctl.cli.machine import torch_facts
+            from realmctl.extras.doctor.machine import torch_facts
 
             torch = torch_facts()
         except (ImportError, OSError) as error:

@@ -10,8 +10,8 @@ from importlib import metadata
 
 import torch
 
-from realmctl.cli import machine
-from realmctl.cli.commands.doctor import installed_extras
+from realmctl.extras.doctor import machine
+from realmctl.extras.doctor.command import installed_extras
 
 
 def test_facts_agree_with_the_system(realmctl, monkeypatch):
@@ -24,7 +24,7 @@ def test_facts_agree_with_the_system(realmctl, monkeypatch):
     assert len(found["torch"]["devices"]) == 1 + torch.cuda.device_count()
     assert min(found["torch"]["gflops"].values()) > 0
     assert found["hnswlib"] and 1 <= found["free_cores"] <= found["cores"]
-    monkeypatch.setattr("realmctl.cli.commands.doctor.free_cores", lambda: 0)
+    monkeypatch.setattr("realmctl.extras.doctor.command.free_cores", lambda: 0)
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     text = realmctl("doctor")[1]
     assert "--threads" in text and "C++" in text
@@ -59,6 +59,6 @@ def test_extras_are_those_of_the_package_and_missing_ones_say_how_to_get_them(mo
 
 
 def test_a_torch_that_cannot_be_imported_is_said_with_the_rest(monkeypatch, realmctl):
-    monkeypatch.setitem(sys.modules, "realmctl.cli.machine", None)
+    monkeypatch.setitem(sys.modules, "realmctl.extras.doctor.machine", None)
     code, out, err = realmctl("doctor")
     assert code == 5 and "PyTorch      cannot be imported" in out and "free disk" in out and err.count("\n") == 1
