@@ -92,6 +92,15 @@ def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
 
 
 @pytest.fixture(scope="session")
+def cross_encoder(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of transformers with a cross-encoder of random weights."""
+    from realmctl.tokens.tokenizer import Tokenizer
+    from tests.fixtures.cross_encoders import make_cross_encoder
+
+    return make_cross_encoder(tmp_path_factory.mktemp("cross") / "encoder", Tokenizer.load(chain.blocks.path))
+
+
+@pytest.fixture(scope="session")
 def model(chain: Chain) -> Artifact:
     """A model of the chain, pre-trained a little."""
     from tests.fixtures.chain import pretrain

@@ -62,9 +62,13 @@ class BlocksDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class RankingDescription:
-    """`ranking.json`: what a ranking ranks, blocks or the documents that they were cut from."""
+    """`ranking.json`: what a ranking ranks, blocks or the documents that they were cut from.
+
+    reranked: the first hits of each query that have a reranker's scores; those behind them have others. None: there is no reranker.
+    """
 
     unit: Literal["block", "document"]
+    reranked: int | None = None
 
 
 def write_description(path: Path, description: Any) -> None:

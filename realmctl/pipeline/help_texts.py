@@ -39,6 +39,8 @@ FUSION = (
     "hybrid: what is summed up. scores, the default: those of both rankings, from 1 for the first block to 0 for the last (min-max). ranks: 1 / (k + rank) "
     "in both (RRF)."
 )
+RERANK = "What reads the first hits again and sorts them: a folder or hub id of a cross-encoder, or an artifact: cross-encoder, model or qa-model."
+RERANK_DEPTH = "Hits of a question that are reranked. Default: 50."
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."

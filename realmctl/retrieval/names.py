@@ -48,6 +48,9 @@ ANSWERERS = Registry(
 )
 """The names in `qa-model.json`."""
 
+RERANKERS = Registry("kind of reranker", group="realmctl.rerankers", core={})
+"""What reranks, by the kind of its artifact. The folder of another project is a cross-encoder."""
+
 
 def retrieval_names() -> list[str]:
     """Return the values that `finetune --retrieval` accepts: the searchers, and none."""

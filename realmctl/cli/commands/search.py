@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl.pipeline import InWorkspace, Show, argument, help_texts, reads, setting
+from realmctl.pipeline import InWorkspace, Show, argument, help_texts, reads, setting, source
 from realmctl.retrieval.names import Bm25Tokens, Fusion, search_methods
 
 WIDTH = 100
@@ -52,6 +52,8 @@ class Search(InWorkspace):
     fusion: Fusion | None = setting(help_texts.FUSION, default=None, advanced=True)
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
     bm25_tokens: Bm25Tokens | None = setting(help_texts.BM25_TOKENS, default=None, advanced=True)
+    rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
+    rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.opening import load_search
@@ -66,6 +68,8 @@ class Search(InWorkspace):
             fusion=self.fusion,
             bm25_stemmer=self.bm25_stemmer,
             bm25_tokens=self.bm25_tokens,
+            rerank=self.rerank,
+            rerank_depth=self.rerank_depth,
         )
         results = [
             {

@@ -3,6 +3,7 @@
 OFFERS = {
     "realmctl.stages": {
         "rank": "realmctl.extras.ir.rank:Rank",
+        "rerank": "realmctl.extras.ir.rerank:Rerank",
         "eval-run": "realmctl.extras.ir.eval_run:EvalRun",
         "collect": "realmctl.extras.ir.collect:Collect",
     },

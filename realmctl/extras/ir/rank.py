@@ -13,18 +13,18 @@ class Rank(RankSettings, Stage):
     """Rank the blocks for each query, and write the ranking as a TREC run.
 
     The retriever and the index may be those of a model or a qa-model. BM25 needs neither. hybrid fuses
-    dense retrieval and BM25. eval-run measures the ranking.
+    dense retrieval and BM25. --rerank reads the first hits again; with --qrels it prints nDCG@10 before and after. eval-run measures the ranking.
     """
 
     makes = "ranking"
-    headline = ("queries", "hits", "without_hits")
+    headline = ("nDCG@10 before", "nDCG@10", "queries", "hits", "without_hits")
 
     def check(self) -> None:
         from realmctl.extras.ir.rank_queries import check_ranking
 
         check_ranking(self)
 
-    def run(self, out: Writer) -> Mapping[str, int]:
+    def run(self, out: Writer) -> Mapping[str, float]:
         from realmctl.extras.ir.rank_queries import write_ranking
 
         return write_ranking(self, out)

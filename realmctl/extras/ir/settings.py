@@ -62,6 +62,8 @@ class RankSettings(Settings):
     bm25_tokens: Bm25Tokens | None = setting(help_texts.BM25_TOKENS, default=None, advanced=True)
     bm25_weight: float | None = setting(help_texts.BM25_WEIGHT, default=None, at_least=0, at_most=1e6)
     fusion: Fusion | None = setting(help_texts.FUSION, default=None, advanced=True)
+    rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
+    rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)

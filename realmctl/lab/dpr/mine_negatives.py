@@ -29,7 +29,7 @@ class MineNegatives(MiningSettings, Stage):
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, used_with="questions")
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_with="questions")
     cross_encoder: str | None = source(
-        "Folder or hub id of a cross-encoder, whose scores, 0 to 1, are compared in place of the ranking's.",
+        "Cross-encoder whose scores are compared in place of the ranking's: what `rank --rerank` takes.",
         default=None,
         hub=True,
     )
@@ -45,9 +45,9 @@ class MineNegatives(MiningSettings, Stage):
         from realmctl.extras.ir.ranking.beir import qrels_file
         from realmctl.extras.ir.ranking.qrels import read_qrels
         from realmctl.extras.ir.ranking.trec import trec_named
-        from realmctl.lab.dpr.cross_encoder import CrossEncoder
         from realmctl.lab.dpr.negatives import mine
         from realmctl.questions.questions import read_questions
+        from realmctl.retrieval.search.reranking import Reranking
 
         if self.qrels is not None:
             judged = trec_named(read_qrels(qrels_file(self.qrels, "train")))
@@ -56,5 +56,5 @@ class MineNegatives(MiningSettings, Stage):
             questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
             judged = answer_relevance(self.ranking, self.blocks, questions)
         relevant = {query: {name for name, value in of.items() if value > 0} for query, of in judged.items()}
-        scorer = CrossEncoder(Path(self.cross_encoder), self.device) if self.cross_encoder else None
+        scorer = Reranking.of(self.cross_encoder, None, self.device)
         return mine(self.ranking, self.blocks, relevant, self, scorer, out)

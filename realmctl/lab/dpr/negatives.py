@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, read_description
@@ -24,6 +23,7 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.extras.ir.ranking.trec import read_run, trec_name
 from realmctl.lab.dpr.mining_settings import MiningSettings
 from realmctl.log import progress
+from realmctl.retrieval.search.reranking import Reranking
 
 LAST_RANK = 100
 """Rank up to which negatives are taken: `rank` writes as many by default, and what stands behind is easy to tell apart."""
@@ -32,8 +32,6 @@ QUERIES_AT_ONCE = 512
 SCORED_AT_ONCE = 32
 """Candidates that a cross-encoder scores before it is seen whether they are enough."""
 TRAINING = "train.jsonl"
-Scorer = Callable[[str, Sequence[str]], NDArray[np.float32]]
-"""Takes a query and passages, and returns their scores."""
 
 
 @dataclass
@@ -50,7 +48,7 @@ def mine(
     blocks: Artifact,
     relevant: Mapping[str, set[str]],
     settings: MiningSettings,
-    scorer: Scorer | None,
+    scorer: Reranking | None,
     out: Writer,
 ) -> dict[str, float]:
     """Write train.jsonl: questions with positive and negative passages, in the layout of Tevatron, which `dpr-finetune` reads.
@@ -71,11 +69,12 @@ def mine(
         MismatchError: the ranking is one of documents.
         InputError: no question has a positive and a negative passage.
     """
-    if read_description(ranking.file(RANKING), RankingDescription).unit != "block":
+    described = read_description(ranking.file(RANKING), RankingDescription)
+    if described.unit != "block":
         raise MismatchError(f"{ranking} ranks documents, and negatives are blocks. Rank with --unit block.")
     with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
         texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
-    places = _Places(blocks, ranking, relevant)
+    places = _Places(blocks, ranking, relevant, described.reranked)
     counts: Counter[str] = Counter()
     asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if relevant.get(query))
     with (
@@ -122,8 +121,10 @@ def mine(
 class _Places:
     """Rows and documents of the blocks that a ranking or the judgements name. All blocks are read once."""
 
-    def __init__(self, blocks: Artifact, ranking: Artifact, relevant: Mapping[str, set[str]]) -> None:
-        self.corpus = Corpus(blocks)
+    def __init__(
+        self, blocks: Artifact, ranking: Artifact, relevant: Mapping[str, set[str]], reranked: int | None
+    ) -> None:
+        self.corpus, self.reranked = Corpus(blocks), reranked
         named = {name for query, found in read_run(ranking.file("run.trec")) if query in relevant for name in found}
         judged = {name for names in relevant.values() for name in names}
         self.rows: dict[str, int] = {}
@@ -143,17 +144,19 @@ class _Places:
     ) -> tuple[list[Passage], list[Passage]]:
         """Return positive passages, one of each relevant block or document, and candidates for negatives, both best first.
 
-        A copy of a relevant block is no negative.
+        A copy of a relevant block is no negative. Of a ranking that was reranked, what stands behind the reranked hits has no score and is no
+        negative.
         """
         good: dict[str, Passage] = {}
         others = []
         uid = self.corpus.uid
         copies = {int(uid[row]) for name, row in self.rows.items() if {name, self.documents[name]} & relevant}
         for rank, (name, score) in enumerate(sorted(found.items(), key=lambda item: -item[1]), start=1):
-            one = Passage(self.rows[name], rank, score)
+            is_scored = self.reranked is None or rank <= self.reranked
+            one = Passage(self.rows[name], rank, score if is_scored else None)
             if judged := {name, self.documents[name]} & relevant:
                 good.setdefault(min(judged), one)
-            elif rank <= LAST_RANK and int(uid[one.row]) not in copies:
+            elif rank <= LAST_RANK and is_scored and int(uid[one.row]) not in copies:
                 others.append(one)
         for name in sorted(relevant - good.keys()):
             if name in self.first:
@@ -167,7 +170,7 @@ def _chosen(
     others: list[Passage],
     held: Mapping[int, Block],
     settings: MiningSettings,
-    scorer: Scorer | None,
+    scorer: Reranking | None,
     counts: Counter[str],
     query: str,
 ) -> list[Passage]:
@@ -193,9 +196,9 @@ def _chosen(
     return sorted(chosen, key=lambda one: one.rank or 0)
 
 
-def _score(question: str, passages: Sequence[Passage], held: Mapping[int, Block], scorer: Scorer) -> None:
-    texts = [f"{held[one.row].title} {held[one.row].text}".strip() for one in passages]
-    for one, score in zip(passages, scorer(question, texts).tolist(), strict=True):
+def _score(question: str, passages: Sequence[Passage], held: Mapping[int, Block], scorer: Reranking) -> None:
+    [scores] = scorer.scores([question], [[held[one.row] for one in passages]])
+    for one, score in zip(passages, scores.tolist(), strict=True):
         one.score = score
 
 

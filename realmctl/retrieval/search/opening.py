@@ -15,6 +15,7 @@ from realmctl.retrieval.names import Bm25Tokens, Fusion
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.methods import start_method, uses_index
 from realmctl.retrieval.search.profile import SearchProfile
+from realmctl.retrieval.search.reranking import Reranking
 from realmctl.retrieval.search.text_search import TextSearch
 
 
@@ -29,6 +30,8 @@ def load_search(
     fusion: Fusion | None = None,
     bm25_stemmer: str | None = None,
     bm25_tokens: Bm25Tokens | None = None,
+    rerank: Path | str | None = None,
+    rerank_depth: int | None = None,
     device: str = "auto",
     precision: str = "auto",
 ) -> TextSearch:
@@ -44,6 +47,8 @@ def load_search(
         fusion: what hybrid search sums up: scores, each list's from 1 to 0, which is the default, or ranks (reciprocal rank fusion).
         bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words. By default that of the blocks' language.
         bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
+        rerank: what reads the first hits again and sorts them: a cross-encoder (a folder, an artifact or a hub id), a model or a qa-model.
+        rerank_depth: hits of a question that are reranked; by default 50.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where it is faster.
 
@@ -105,8 +110,10 @@ def load_search(
         few=True,
     )
     say(f"search: {profile.method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
-    found = start_method(profile, inputs)
-    return TextSearch(found, found.corpus, profile)
+    found, reranking = start_method(profile, inputs), Reranking.of(rerank, rerank_depth, device)
+    search = TextSearch(found, found.corpus, profile.reranked(reranking))
+    search.reranking = reranking
+    return search
 
 
 def require_blocks(series: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,6 +11,7 @@ from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.settings import language_of
 from realmctl.retrieval.names import HYBRID, Bm25Tokens, Fusion, check_options
+from realmctl.retrieval.search.reranking import Reranking
 from realmctl.retrieval.search.stems import stemmer_of
 
 DEPTH = 100
@@ -25,7 +27,7 @@ class SearchProfile:
     """How blocks are searched.
 
     method: a searcher, or hybrid. bm25_stemmer, bm25_tokens: what BM25 compares, where it takes part; else None.
-    fusion, bm25_weight, depth: of hybrid search, see `Hybrid`; else None.
+    fusion, bm25_weight, depth: of hybrid search, see `Hybrid`; else None. reranker, rerank_depth: what reads the first hits, and how many; else None.
     """
 
     method: str
@@ -34,6 +36,8 @@ class SearchProfile:
     fusion: Fusion | None = None
     bm25_weight: float | None = None
     depth: int | None = None
+    reranker: str | None = None
+    rerank_depth: int | None = None
 
     @classmethod
     def of(
@@ -62,6 +66,10 @@ class SearchProfile:
             found["fusion"], found["depth"] = fusion or "scores", depth or DEPTH
             found["bm25_weight"] = 1.0 if bm25_weight is None else bm25_weight
         return cls(**found)
+
+    def reranked(self, by: Reranking | None) -> Self:
+        """The same search with a reranker behind it."""
+        return self if by is None else dataclasses.replace(self, reranker=by.name, rerank_depth=by.depth)
 
     def told(self) -> dict[str, Any]:
         """What an answer says of its search: the fields that count for the method."""

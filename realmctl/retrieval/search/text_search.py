@@ -20,6 +20,7 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.search.block_search import BlockSearch, Hit
 from realmctl.retrieval.search.profile import SearchProfile
+from realmctl.retrieval.search.reranking import Reranking
 
 QUESTIONS_AT_ONCE = 16
 AS_DEEP = 64
@@ -29,8 +30,11 @@ AS_DEEP = 64
 class TextSearch:
     """Blocks and what finds them: dense retrieval, BM25, both fused (hybrid), or the searcher of a plug-in.
 
-    `blocks` are the texts. `profile` says how they are searched; it is None for the search of a model.
+    `blocks` are the texts. `profile` says how they are searched; it is None for the search of a model. `reranking`, if any, reads the
+    first hits and sorts them by its scores.
     """
+
+    reranking: Reranking | None = None
 
     def __init__(self, searcher: BlockSearch | None, blocks: Corpus, profile: SearchProfile | None = None) -> None:
         self.blocks, self._searcher, self.profile = blocks, searcher, profile
@@ -69,6 +73,11 @@ class TextSearch:
     def search_together(self, questions: Sequence[str], k: int = 5) -> list[list[Hit]]:
         """Return for each question what `search` returns. All are embedded and looked up at once. Raises what `search` raises."""
         require_questions(questions, "k", k)
+        if self.reranking is None:
+            return self._found(questions, k)
+        return [own[:k] for own in self.reranking.hits(questions, self._found(questions, max(k, self.reranking.depth)))]
+
+    def _found(self, questions: Sequence[str], k: int) -> list[list[Hit]]:
         tokens, width = self.searcher.tokens(questions), k
         while True:
             ranked = self.searcher.ranked(tokens, width)
@@ -104,7 +113,7 @@ class TextSearch:
         return copies
 
     def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[Scores, RowIds]:
-        """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first.
+        """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first and not reranked.
 
         k is at most the number of blocks. `blocks[row]` is the block in a row.
 

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import BertConfig, BertForSequenceClassification
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
@@ -15,10 +13,10 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.extras.ir.labelled import read_labelled
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.ranking.trec import read_run, trec_name
-from realmctl.lab.dpr.cross_encoder import CrossEncoder
+from realmctl.extras.rerank.cross_encoder import CrossEncoder
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.questions.questions import read_questions
-from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.retrieval.search.reranking import Pair
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
 
@@ -121,35 +119,6 @@ def test_answers_say_what_is_relevant_and_three_programs_read_it(realmctl, chain
     assert code == 0, err
 
 
-@pytest.fixture(scope="module")
-def cross_encoder(chain: Chain, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cross-encoder")
-    torch.manual_seed(0)
-    words = Tokenizer.load(chain.blocks.path)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        num_labels=1,
-    )
-    config.initializer_range = 1.0
-    BertForSequenceClassification(config).save_pretrained(folder)
-    words.save(folder)
-    return folder
-
-
-def test_a_cross_encoder_scores_as_its_own_library_does(cross_encoder):
-    library = pytest.importorskip("sentence_transformers")
-    passages = ["Ada Lorn was born in Harrow.", "The firm is in Milton. It began in 1904."]
-    theirs = library.CrossEncoder(str(cross_encoder), device="cpu").predict(
-        [("Who was born?", text) for text in passages]
-    )
-    assert CrossEncoder(cross_encoder, "cpu")("Who was born?", passages) == pytest.approx(theirs, abs=1e-5)
-    assert CrossEncoder(cross_encoder, "cpu")("Who was born?", []).shape == (0,)
-
-
 def test_its_scores_stand_in_place_of_those_of_the_ranking(chain: Chain, ranking, judged, cross_encoder, tmp_path):
     values = {
         "ranking": ranking,
@@ -158,12 +127,12 @@ def test_its_scores_stand_in_place_of_those_of_the_ranking(chain: Chain, ranking
         "relative_margin": 0.01,
         "cross_encoder": str(cross_encoder),
     }
-    made, scorer = MineNegatives(**values).make(tmp_path / "n"), CrossEncoder(cross_encoder, "cpu")
+    made, scorer = MineNegatives(**values).make(tmp_path / "n"), CrossEncoder.open(cross_encoder, "cpu")
     for record in records(made)[:4]:
         best = max(one["score"] for one in record["positive_passages"])
         for one in (*record["positive_passages"], *record["negative_passages"]):
             assert one["score"] == pytest.approx(
-                scorer(record["query"], [f"{one['title']} {one['text']}"])[0], abs=1e-5
+                scorer.scores([Pair(record["query"], one["title"], one["text"])])[0], abs=1e-5
             )
         assert all(one["score"] <= best - 0.01 * abs(best) for one in record["negative_passages"])
     assert made.metrics["too_close"] > 0

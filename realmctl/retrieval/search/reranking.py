@@ -1,0 +1,122 @@
+"""Rerankers read a question and a text together, and put the first hits of a search into another order.
+
+A reranker is found by the kind of its artifact (`RERANKERS`). A folder of another project, or one of the hub, is a cross-encoder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import open_artifact, version_numbers
+from realmctl.artifacts.manifest import is_artifact
+from realmctl.corpus.blocks import Block
+from realmctl.errors import ConfigError
+from realmctl.pipeline.sources import localise
+from realmctl.retrieval.names import RERANKERS
+from realmctl.retrieval.search.block_search import Hit
+
+RERANK_DEPTH = 50
+"""Hits of a question that are reranked where nothing else is said."""
+CROSS_ENCODER = "cross-encoder"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A question, and the title and the text that are read with it. The title may be empty."""
+
+    question: str
+    title: str
+    text: str
+
+
+class Reranker(ABC):
+    """Says how relevant texts are to questions. A score has no unit: only scores of one question are compared."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, folder: Path, device: str) -> Self:
+        """Open the model in a folder. Raises InputError for one that cannot be used."""
+
+    @abstractmethod
+    def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """The score of each pair, float32 [n]. Pairs of several questions may be read together."""
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """A reranker, how many hits of a question it reads, and the name by which it is told."""
+
+    model: Reranker
+    depth: int
+    name: str
+
+    @classmethod
+    def of(cls, named: Path | str | None, depth: int | None, device: str = "auto") -> Self | None:
+        """Open what a user named; None where nothing is named.
+
+        Args:
+            named: folder of an artifact or of a cross-encoder, or the id of one on the hub.
+            depth: hits of a question that are reranked; None for `RERANK_DEPTH`.
+            device: auto, cpu or cuda:N.
+
+        Raises:
+            ConfigError: there is a depth without a reranker, or artifacts of this kind do not rerank.
+            InputError: there is no such folder, or its model cannot be used.
+        """
+        if named is None:
+            if depth is not None:
+                raise ConfigError("--rerank-depth needs --rerank, without which it says nothing. Leave it out.")
+            return None
+        folder, kind, name = found_reranker(named)
+        return cls(RERANKERS.load(kind, Reranker).open(folder, device), depth or RERANK_DEPTH, name)
+
+    def scores(self, questions: Sequence[str], blocks: Sequence[Sequence[Block]]) -> list[NDArray[np.float32]]:
+        """The scores of the blocks of each question, float32 [n]. All are read together, so that few are padded."""
+        pairs = [
+            Pair(question, block.title, block.text)
+            for question, own in zip(questions, blocks, strict=True)
+            for block in own
+        ]
+        return np.split(self.model.scores(pairs), np.cumsum([len(own) for own in blocks])[:-1]) if blocks else []
+
+    def hits(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+        """The hits of each question by falling score of the reranker, which they then have; equal scores keep their order."""
+        scored = self.scores(questions, [[hit.block for hit in own] for own in hits])
+        found = []
+        for own, scores in zip(hits, scored, strict=True):
+            weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
+            each = [
+                dataclasses.replace(hit, score=score, probability=share)
+                for hit, score, share in zip(own, scores.tolist(), (weights / weights.sum()).tolist(), strict=True)
+            ]
+            found.append(sorted(each, key=lambda hit: -hit.score))
+        return found
+
+
+def found_reranker(named: Path | str) -> tuple[Path, str, str]:
+    """Return the folder, the kind and the name of what a user named, which is not opened. Raises: see `Reranking.of`."""
+    folder = Path(localise(named, (), True, "--rerank"))
+    kind, name = CROSS_ENCODER, _told(folder)
+    if is_artifact(folder) or version_numbers(folder):
+        artifact = open_artifact(folder)
+        folder, kind, name = artifact.path, artifact.kind, f"{artifact.path.parent.name}/{artifact.path.name}"
+    if kind not in (known := RERANKERS.names()):
+        can = ", ".join(known) or "none, because the room realmctl.extras.rerank is absent"
+        raise ConfigError(f"{named} is of the kind {kind}, which does not rerank. These do: {can}.")
+    return folder, kind, name
+
+
+def _told(folder: Path) -> str:
+    """The id of a model of the hub, whose folder the hub's cache names, or else the folder's name."""
+    held = folder.parent.parent.name
+    if folder.parent.name == "snapshots" and held.startswith("models--"):
+        return held.removeprefix("models--").replace("--", "/")
+    return folder.resolve().name

@@ -1,0 +1,197 @@
+"""`rerank`, and `--rerank` of rank and search, beside the order that a cross-encoder's scores give by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import realmctl
+from realmctl.artifacts import Artifact
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.extras.ir.rank import Rank
+from realmctl.extras.ir.ranking.trec import read_run
+from realmctl.extras.ir.rerank import Rerank
+from realmctl.extras.ir.reranking import sorted_again
+from realmctl.extras.rerank.cross_encoder import CrossEncoder
+from realmctl.lab.dpr.mine_negatives import MineNegatives
+from realmctl.questions.questions import read_questions
+from realmctl.retrieval.search.reranking import Pair
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain
+
+
+@pytest.fixture
+def command(request):
+    """The real command; the name of its fixture is that of the package here."""
+    return request.getfixturevalue("realmctl")
+
+
+@pytest.fixture(scope="module")
+def inputs(chain: Chain):
+    return {"blocks": chain.blocks, "retriever": chain.retriever, "index": chain.index}
+
+
+@pytest.fixture(scope="module")
+def ranking(chain: Chain, inputs, tmp_path_factory) -> Artifact:
+    return Rank(queries=chain.questions, top=12, **inputs).make(tmp_path_factory.mktemp("reranked") / "ranking")
+
+
+@pytest.fixture(scope="module")
+def qrels(chain: Chain, tmp_path_factory):
+    """Relevant is each block of the person; by block and by document."""
+    owner = {block.title: block for block in Corpus(chain.blocks)}
+    lines = []
+    for question in read_questions(chain.questions):
+        block = owner[question.question.split("was ")[1].removesuffix(" born?")]
+        lines += [
+            f"{question.id} 0 {block.id.replace(' ', '%20')} 1",
+            f"{question.id} 0 {block.document.replace(' ', '%20')} 1",
+        ]
+    file = tmp_path_factory.mktemp("judged") / "qrels"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def ranked(artifact: Artifact) -> dict[str, list[str]]:
+    return {query: sorted(found, key=lambda name: -found[name]) for query, found in read_run(artifact.file("run.trec"))}
+
+
+@pytest.fixture(scope="module")
+def by_hand(chain: Chain, cross_encoder):
+    """Sorts the first blocks of a question by the scores of pairs, one at a time."""
+    model = CrossEncoder.open(cross_encoder, "cpu")
+    texts = {question.id: question.question for question in read_questions(chain.questions)}
+    blocks = {block.id: block for block in Corpus(chain.blocks)}
+
+    def order(query: str, names: list[str], depth: int) -> list[str]:
+        def score(name: str) -> float:
+            return -float(model.scores([Pair(texts[query], blocks[name].title, blocks[name].text)])[0])
+
+        return [*sorted(names[:depth], key=score), *names[depth:]]
+
+    return order
+
+
+def test_a_ranking_goes_in_and_one_comes_out(chain: Chain, ranking, by_hand, cross_encoder, qrels, tmp_path):
+    made = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=5, qrels=qrels).make(
+        tmp_path / "r"
+    )
+    before, after = ranked(ranking), ranked(made)
+    assert after == {query: by_hand(query, names, 5) for query, names in before.items()} != before
+    assert made.metrics["queries"] == len(before) and made.metrics["reranked"] == 5 * len(before)
+    assert made.file("queries.jsonl").read_bytes() == ranking.file("queries.jsonl").read_bytes()
+    told = json.loads(made.file("ranking.json").read_text())
+    assert told == {"unit": "block", "reranked": 5, "reranker": "encoder"}
+    relevant = {line.split()[0]: line.split()[2] for line in qrels.read_text().splitlines()[::2]}
+    for key, runs in (("nDCG@10 before", before), ("nDCG@10", after)):
+        places = [
+            names[:10].index(relevant[query]) if relevant[query] in names[:10] else None
+            for query, names in runs.items()
+        ]
+        ideal = 1 + 1 / np.log2(3)  # the document is relevant too, and no block
+        assert made.metrics[key] == pytest.approx(
+            np.mean([0 if at is None else 1 / np.log2(at + 2) / ideal for at in places]), abs=1e-6
+        )
+
+
+def test_rank_reranks_as_the_stage_does_and_says_so(chain: Chain, ranking, inputs, cross_encoder, qrels, tmp_path):
+    given = {"queries": chain.questions, "top": 12, "rerank": str(cross_encoder), "rerank_depth": 5}
+    made = Rank(**given, **inputs, qrels=qrels).make(tmp_path / "ranking")
+    other = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=5, qrels=qrels).make(
+        tmp_path / "r"
+    )
+    assert ranked(made) == ranked(other)
+    assert (
+        made.metrics["nDCG@10 before"] == other.metrics["nDCG@10 before"]
+        and made.metrics["nDCG@10"] == other.metrics["nDCG@10"]
+    )
+    told = json.loads(made.file("ranking.json").read_text())
+    assert told["reranked"] == 5 and (told["search"]["reranker"], told["search"]["rerank_depth"]) == ("encoder", 5)
+    with pytest.raises(ConfigError, match="--rerank-depth needs --rerank"):
+        Rank(queries=chain.questions, rerank_depth=5, **inputs)
+
+
+def test_a_document_has_the_best_score_of_its_blocks(chain: Chain, inputs, cross_encoder, tmp_path):
+    model, corpus = CrossEncoder.open(cross_encoder, "cpu"), [*Corpus(chain.blocks)]
+    texts = {question.id: question.question for question in read_questions(chain.questions)}
+    documents = Rank(queries=chain.questions, top=8, unit="document", **inputs).make(tmp_path / "documents")
+    made = Rerank(ranking=documents, blocks=chain.blocks, model=str(cross_encoder), depth=8).make(tmp_path / "r")
+    for query, found in read_run(made.file("run.trec")):
+        best = {
+            name: max(
+                model.scores([Pair(texts[query], one.title, one.text)])[0]
+                for one in corpus
+                if one.document == name.replace("%20", " ")
+            )
+            for name in found
+        }
+        assert [*found.values()] == pytest.approx([best[name] for name in found], abs=1e-5)
+        assert [*found] == sorted(found, key=lambda name: -best[name])
+
+
+def test_search_and_python_rerank_and_say_so(command, chain: Chain, by_hand, cross_encoder):
+    [question] = [*read_questions(chain.questions)][:1]
+    plain = realmctl.load_search(chain.folder, method="dense").search(question.question, k=9)
+    expected = by_hand(question.id, [hit.block.id for hit in plain], 9)[:3]
+    search = realmctl.load_search(chain.folder, method="dense", rerank=cross_encoder, rerank_depth=9)
+    found = search.search(question.question, k=3)
+    assert [hit.block.id for hit in found] == expected
+    assert search.profile.told() == {"method": "dense", "reranker": "encoder", "rerank_depth": 9}
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    code, out, err = command(
+        "search",
+        "--json",
+        "-w",
+        chain.folder,
+        "--method",
+        "dense",
+        "-k",
+        3,
+        "--rerank",
+        cross_encoder,
+        "--rerank-depth",
+        9,
+        question.question,
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert [hit["block"] for hit in told["results"][0]["hits"]] == expected and told["search"] == search.profile.told()
+
+
+def test_hits_behind_the_depth_follow_in_their_order_and_below():
+    places, scores = sorted_again(np.array([9, 8, 7, 6.5], np.float32), np.array([0.1, 0.9], np.float32))
+    assert places.tolist() == [1, 0, 2, 3] and scores.tolist() == pytest.approx([0.9, 0.1, -0.9, -1.4])
+    places, scores = sorted_again(np.array([3, 2], np.float32), np.array([0.5, 0.5], np.float32))
+    assert places.tolist() == [0, 1] and scores.tolist() == [0.5, 0.5]
+    assert sorted_again(np.empty(0, np.float32), np.empty(0, np.float32))[0].shape == (0,)
+
+
+def test_negatives_of_a_reranked_ranking_have_scores_of_one_kind(chain: Chain, ranking, cross_encoder, qrels, tmp_path):
+    again = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=5).make(tmp_path / "r")
+    mined = MineNegatives(ranking=again, blocks=chain.blocks, qrels=qrels, negatives=12).make(tmp_path / "n")
+    first = {query: names[:5] for query, names in ranked(again).items()}
+    for record in map(json.loads, mined.file("train.jsonl").open()):
+        known = first[record["query_id"]]
+        assert all(
+            one["docid"].replace(" ", "%20") in known and 0 <= one["score"] <= 1 for one in record["negative_passages"]
+        )
+        for one in record["positive_passages"]:
+            assert (one["score"] is not None) is (one["docid"].replace(" ", "%20") in known)
+
+
+def test_what_is_refused(chain: Chain, ranking, inputs, cross_encoder, qrels, tmp_path):
+    with pytest.raises(MismatchError):
+        Rerank(
+            ranking=ranking,
+            blocks=make_blocks(tmp_path / "blocks", {"T": [["Another text."]]}),
+            model=str(cross_encoder),
+        ).make(tmp_path / "r")
+    with pytest.raises(ConfigError, match="does not rerank"):
+        Rerank(ranking=ranking, blocks=chain.blocks, model=str(chain.retriever.path)).make(tmp_path / "r")
+    strange = tmp_path / "strange"
+    strange.write_text("nobody 0 nothing 1\n")
+    with pytest.raises(InputError, match="judged"):
+        Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), qrels=strange).make(tmp_path / "r")
