@@ -48,6 +48,9 @@ ANSWERERS = Registry(
 )
 """The names in `qa-model.json`."""
 
+RERANK_DEPTH = 50
+"""Hits of a question that are reranked where nothing else is said."""
+
 RERANKERS = Registry("kind of reranker", group="realmctl.rerankers", core={})
 """What reranks, by the kind of its artifact. The folder of another project is a cross-encoder."""
 

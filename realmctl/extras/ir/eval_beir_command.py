@@ -11,7 +11,7 @@ from realmctl.extras.ir.eval_run import check_measures
 from realmctl.index.names import INDEX_TYPES
 from realmctl.pipeline import InWorkspace, Show, argument, extended, help_texts, reads, resolve, setting, source
 from realmctl.pipeline.comparing import aligned
-from realmctl.retrieval.names import search_methods
+from realmctl.retrieval.names import RERANK_DEPTH, search_methods
 
 
 @extended("eval-beir")
@@ -40,6 +40,8 @@ class EvalBeir(InWorkspace):
         choices=search_methods,
     )
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
+    rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
+    rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
     max_wordpieces: int | None = setting(
         "Cut documents into blocks of at most as many wordpieces, and rank a document by its best block. Default: documents stay whole, and an encoder "
         "reads as much of the start as it can, as in published numbers.",
@@ -72,6 +74,8 @@ class EvalBeir(InWorkspace):
         variables = {"language": self.language, "method": self.method, "type": self.type, "measures": self.measures}
         if self.bm25_stemmer:
             variables["bm25_stemmer"] = self.bm25_stemmer
+        if self.rerank:
+            variables |= {"rerank": self.rerank, "rerank_depth": str(self.rerank_depth or RERANK_DEPTH)}
         if self.max_wordpieces:
             variables |= {"keep_passages": "false", "max_wordpieces": str(self.max_wordpieces)}
         measured = [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from realmctl.errors import require_package
-from realmctl.pipeline import InWorkspace, Show, reads, setting, source
+from realmctl.pipeline import InWorkspace, Show, help_texts, reads, setting, source
 
 
 class Serve(InWorkspace):
@@ -67,6 +67,9 @@ class Serve(InWorkspace):
     )
     queue: int = setting("Requests that may wait; further ones get 503.", default=64, at_least=1, advanced=True)
 
+    rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
+    rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
+
     def run(self, show: Show) -> None:
         for package in ("fastapi", "uvicorn"):
             require_package(package, "serve", "realmctl serve")
@@ -102,6 +105,8 @@ class Serve(InWorkspace):
             allow_edits=self.allow_edits,
             token_file=self.token_file,
             most_waiting=self.queue,
+            rerank=self.rerank,
+            rerank_depth=self.rerank_depth,
             mcp=self.mcp,
             announce=announce,
         ).run()

@@ -51,11 +51,13 @@ class Ask(Message):
 
 
 class Search(Message):
-    """Words or a question, for which the best blocks are looked up and not read. `method`: one of the status's search_methods."""
+    """Words or a question, for which the best blocks are looked up and not read. `method`: one of the status's search_methods. `rerank`: false
+    leaves out the server's reranker, which is faster."""
 
     query: Words
     top: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] = 5
     method: Annotated[str, Field(max_length=MOST_CHARACTERS)] | None = None
+    rerank: bool = True
 
 
 class Fill(Message):
@@ -141,7 +143,7 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the weighted sum of both, each from 0 to 1. `copies`: blocks of the same text. `marks`: where words of the query begin and end in the text, in characters."""
+    """A block that was found, and its score: an inner product of vectors, BM25, in hybrid search the weighted sum of both, each from 0 to 1, or what a reranker says. `copies`: blocks of the same text. `marks`: where words of the query begin and end in the text, in characters."""
 
     score: float
     copies: list[str] = []
@@ -188,9 +190,10 @@ class WithoutRetrieval(BaseModel):
 
 
 class AskReply(BaseModel):
-    """Answers with their evidence. p(z|x) of the candidates is a softmax over the blocks read."""
+    """Answers with their evidence. p(z|x) of the candidates is a softmax over the blocks read. `search`: what reranked, if anything did."""
 
     version: str
+    search: dict[str, str | int] = {}
     answers: list[AnswerReply]
     candidates: list[CandidateReply]
     without_retrieval: WithoutRetrieval | None = None
@@ -251,6 +254,7 @@ class StatusReply(BaseModel):
     can_ask: bool
     can_fill: bool
     search_methods: list[str]
+    reranker: str | None
     newer_models: list[str]
     examples: list[str]
     edits_allowed: bool

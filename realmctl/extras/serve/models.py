@@ -48,6 +48,7 @@ from realmctl.retrieval.search.methods import FUSED, hybrid, start_method
 from realmctl.retrieval.search.opening import require_blocks
 from realmctl.retrieval.search.postings import Bm25Ranking
 from realmctl.retrieval.search.profile import SearchProfile, default_method
+from realmctl.retrieval.search.reranking import Reranking
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.retrieval.search.text_search import TextSearch
 
@@ -67,9 +68,11 @@ class Searches:
     """What finds blocks, by method, as the search profile of the blocks says.
 
     BM25 and hybrid search stand beside dense retrieval, and are made at the first search that asks for them. first: the searcher that was opened.
+    reranking: what reads the first hits again, if anything does.
     """
 
-    def __init__(self, first: BlockSearch) -> None:
+    def __init__(self, first: BlockSearch, reranking: Reranking | None = None) -> None:
+        self.reranking = reranking
         self._first = "dense" if isinstance(first, DenseSearcher) else "bm25" if isinstance(first, OF_BM25) else "own"
         self._made = {self._first: first}
         self.blocks = first.corpus
@@ -98,12 +101,15 @@ class Searches:
         """What tells whether anything close was found; None without an encoder."""
         return Closeness(first) if isinstance(first := self._made[self._first], DenseSearcher) else None
 
-    def by(self, method: str | None) -> TextSearch:
-        """Return the search by a method. Raises ConfigError for one that this server does not have."""
+    def by(self, method: str | None, rerank: bool = True) -> TextSearch:
+        """Return the search by a method, without the reranker if so. Raises ConfigError for a method that this server does not have."""
         name = method or self.names[0]
         if name not in self.names:
             raise ConfigError(f"This server searches by {' or '.join(self.names)}, not by {name}.")
-        return TextSearch(self._searcher(name), self.blocks, self._profiles[name])
+        reranking = self.reranking if rerank else None
+        search = TextSearch(self._searcher(name), self.blocks, self._profiles[name].reranked(reranking))
+        search.reranking = reranking
+        return search
 
     def _searcher(self, name: str) -> BlockSearch:
         profile = self._profiles[name]
@@ -116,7 +122,7 @@ class Searches:
 
     def over(self, version: ServedVersion, opener: Callable[[Path, str], Index]) -> Searches:
         """Return the same over other blocks."""
-        return Searches(self._made[self._first].over(version.blocks, version.index, opener))
+        return Searches(self._made[self._first].over(version.blocks, version.index, opener), self.reranking)
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,7 @@ class Models:
         """
         reads = qa if qa is not None and qa.answerer.searcher is not None else None
         if searches is None and (model := filler or reads) is not None:
-            searches = Searches(model.searcher)
+            searches = Searches(model.searcher, model.reranking)
         corpus = next(one.blocks for one in (qa, filler, searches) if one is not None)
         rows = {block.id: row for row, block in enumerate(corpus)}
         return cls(version, corpus, rows, qa, filler, closed_book, searches)
@@ -206,6 +212,7 @@ class Models:
         return [
             AskReply(
                 version=self.version.name,
+                search=answered.searched(),
                 answers=[*map(_answer, answered.answers)],
                 candidates=[
                     CandidateReply(**described(hit.block), probability=hit.probability) for hit in answered.hits
@@ -219,7 +226,7 @@ class Models:
         """Find blocks for queries, all with the same `top` and `method`, in one batch. Raises ConfigError if there is no such method here."""
         if self.searches is None:
             raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
-        search, marks = self.searches.by(asked[0].method), self.searches.marks
+        search, marks = self.searches.by(asked[0].method, asked[0].rerank), self.searches.marks
         queries = [one.query for one in asked]
         found = search.search_together(queries, asked[0].top)
         closeness = self.searches.closeness
@@ -333,6 +340,7 @@ def open_models(
     indexes: Path,
     retriever: Path | None = None,
     later: tuple[Path, ...] = (),
+    reranking: Reranking | None = None,
 ) -> tuple[Models, Versions]:
     """Open the models over the newest version of the blocks that has an index.
 
@@ -344,13 +352,14 @@ def open_models(
         embeddings, indexes: the series of embeddings and of indexes, to which edits write.
         retriever: where there is neither a qa-model nor a pre-trained model, the retriever that searches; without one BM25 does.
         later: series that are not there, and that another start would take if they were.
+        reranking: what reads the first hits of a search again, and chooses the blocks that a qa-model reads.
 
     Raises:
         InputError: something is missing or damaged.
         MismatchError: the models, the blocks and the index do not belong together.
     """
     if qa_model is None and model is None:
-        return _open_search(closed_book, blocks, embeddings, indexes, retriever, later)
+        return _open_search(closed_book, blocks, embeddings, indexes, retriever, later, reranking)
     found = Versions(
         blocks=blocks,
         embeddings=embeddings,
@@ -371,6 +380,8 @@ def open_models(
         if filled.kind != "model":
             raise MismatchError(f"{filled} is not a pre-trained model with an index. Name one with --model.")
         filler = PretrainedModel.open(filled, blocks=version.blocks, index=version.index, opener=opener)
+    for answers in filter(None, (qa, filler)):
+        answers.reranking = reranking
     if closed_book is not None:
         weights = QaModel.open(closed_book, blocks=version.blocks)
         if weights.answerer.searcher is not None:
@@ -387,6 +398,7 @@ def _open_search(
     indexes: Path,
     retriever: Path | None,
     later: tuple[Path, ...],
+    reranking: Reranking | None,
 ) -> tuple[Models, Versions]:
     if closed_book is not None:
         raise ConfigError("--closed-book shows answers beside those of a qa-model. Name one with --qa-model.")
@@ -407,7 +419,7 @@ def _open_search(
         model=made_by,
         trained=(*_series(retriever), *later),
     )
-    return Models.of(ServedVersion(of_blocks, index), None, None, None, Searches(searcher)), versions
+    return Models.of(ServedVersion(of_blocks, index), None, None, None, Searches(searcher, reranking)), versions
 
 
 def _series(*models: Path | None) -> tuple[Path, ...]:

@@ -80,7 +80,7 @@ class Service:
 
     def search(self, asked: Search) -> Future[SearchReply]:
         """Queue a search. Raises QueueFull."""
-        return self._submit("search", ("search", asked.method, asked.top), Models.search, asked)
+        return self._submit("search", ("search", asked.method, asked.rerank, asked.top), Models.search, asked)
 
     def fill(self, asked: Fill) -> Future[FillReply]:
         """Queue a sentence. Raises QueueFull."""
@@ -287,6 +287,7 @@ class Service:
             can_ask=models.qa is not None,
             can_fill=models.filler is not None,
             search_methods=models.searches.names if models.searches else [],
+            reranker=models.searches.reranking.name if models.searches and models.searches.reranking else None,
             newer_models=self.newer_models(),
             examples=models.examples(),
             edits_allowed=self.edits_allowed,

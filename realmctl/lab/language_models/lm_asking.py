@@ -21,6 +21,8 @@ def ask_language_model(
     *,
     blocks: Path | None = None,
     index: Path | None = None,
+    rerank: str | None = None,
+    rerank_depth: int | None = None,
 ) -> AnsweredQuestion:
     """The `top` best answers of a language model that reads the blocks that the workspace's search finds, each with its evidence.
 
@@ -32,6 +34,7 @@ def ask_language_model(
         options: how it reads.
         blocks: the blocks.
         index: the index, or the model that holds it.
+        rerank, rerank_depth: what chooses the blocks that are read, among so many.
 
     Raises:
         ConfigError: the question is empty, or a prompt or a length does not suit the model.
@@ -40,7 +43,7 @@ def ask_language_model(
     if not question.strip():
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     folder = Path(localise(reader_lm, (), True, "--reader-lm"))
-    search = load_search(workspace, blocks=blocks, index=index)
+    search = load_search(workspace, blocks=blocks, index=index, rerank=rerank, rerank_depth=rerank_depth)
     model = ReadingModel.open(folder, search, options)
     answered = model.ask(question, top)
     cut, read = model.reader.cut_share()

@@ -284,4 +284,6 @@ class AskLmOptions(LmAnswerOptions, AskSettings):
             self.reading_options(None),
             blocks=self.blocks,
             index=self.index,
+            rerank=self.rerank,
+            rerank_depth=self.rerank_depth,
         )

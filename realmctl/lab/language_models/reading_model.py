@@ -66,6 +66,7 @@ class ReadingModel(Answering):
         precision: str = "auto",
     ) -> None:
         super().__init__(search.searcher, search.blocks)
+        self.reranking = search.reranking
         self.device, self.precision = pick_device(device), precision
         self.reader, self.options, self.reads = reader.to(self.device).eval(), options, options.blocks
         self.prompt = options.prompt or default_prompt(reader.model)

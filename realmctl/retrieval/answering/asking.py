@@ -16,7 +16,7 @@ import torch
 
 from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
-from realmctl.corpus.corpus import Corpus, TokenIds
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import Collator
@@ -25,8 +25,7 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, answer_record, answers_text
-from realmctl.retrieval.search.block_search import Hit
-from realmctl.retrieval.search.searcher import Searcher
+from realmctl.retrieval.search.reranking import Reranking
 from realmctl.spans.query import hide_answer
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer
@@ -114,6 +113,8 @@ def ask(
     index: Path | None = None,
     without: Sequence[str] = (),
     probe: Path | None = None,
+    rerank: str | None = None,
+    rerank_depth: int | None = None,
 ) -> Asked:
     """The `top` best answers to a question, each with its evidence.
 
@@ -125,6 +126,7 @@ def ask(
         index: index to search instead of the qa-model's own, such as one of revised blocks.
         without: ids of blocks, ids of documents, or titles of documents; the result then has the answers without them too.
         probe: a model whose weights alone are asked for the best answer.
+        rerank, rerank_depth: what chooses the blocks that are read, among so many; see `Reranking.of`.
 
     Raises:
         ConfigError: the question is empty.
@@ -133,13 +135,14 @@ def ask(
     if not question.strip():
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     qa = QaModel.open(qa_model, blocks=blocks, index=index)
+    qa.reranking = Reranking.of(rerank, rerank_depth)
     found = qa.ask(question, top)
     ablation = told = None
     if without:
         ablation = answered_without(qa, question, named_rows(qa.blocks, without), top)
     if probe is not None and found.answers:
         told = probe_of(open_artifact(probe), qa.blocks.artifact, question, found.best.text)
-    return Asked(question, found.answers, found.hits, ablation, told)
+    return Asked(question, found.answers, found.hits, found.reranking, ablation, told)
 
 
 def answered_without(qa: QaModel, question: str, rows: Sequence[int], top: int) -> AnswerAblation:
@@ -152,10 +155,8 @@ def answered_without(qa: QaModel, question: str, rows: Sequence[int], top: int) 
         raise ConfigError(
             "This qa-model reads no blocks, so none can be left out. `realmctl ask --probe` shows what weights say."
         )
-    searcher, k = answerer.searcher, answerer.reader_beam
-    tokens = answerer.tokens([question])
-    before = searcher.search(tokens, k)
-    after = [hits_without(searcher, tokens[0], k, rows)]
+    tokens, k = answerer.tokens([question]), answerer.reader_beam
+    before, after = (qa.retrieved([question], tokens, k, left_out) for left_out in ((), rows))
     best = next(iter(answerer.answer(tokens, before, 1)[0]), None)
     text = best.text if best else None
     share_before, share_after = (
@@ -169,13 +170,6 @@ def answered_without(qa: QaModel, question: str, rows: Sequence[int], top: int) 
         share_after,
         tuple(hit.block.id for hit in after[0] if text and answerer.places(hit, text)),
     )
-
-
-def hits_without(searcher: Searcher, question: TokenIds, k: int, rows: Sequence[int]) -> list[Hit]:
-    """The k best blocks for a question that are in none of `rows`, with p(z|x) among them."""
-    scores, found = (best[0] for best in searcher.nearest([question], k + len(rows)))
-    kept = np.flatnonzero(~np.isin(found, rows))[:k]
-    return searcher.hits([scores[kept]], [found[kept]])[0]
 
 
 def named_rows(corpus: Corpus, names: Sequence[str]) -> list[int]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from realmctl import log
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
@@ -27,6 +29,7 @@ from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOpt
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.names import ANSWERERS
 from realmctl.retrieval.search.block_search import Hit
+from realmctl.retrieval.search.reranking import Reranking
 from realmctl.retrieval.search.searcher import searcher_type
 from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_count, require_questions
 
@@ -41,6 +44,8 @@ class AnsweredQuestion:
     question: str
     answers: tuple[Answer, ...]
     hits: tuple[Hit, ...] = ()
+    reranking: Reranking | None = None
+    """What chose the hits."""
 
     @property
     def best(self) -> Answer:
@@ -63,8 +68,13 @@ class AnsweredQuestion:
 
     def record(self) -> dict[str, object]:
         """The question and its answers as JSON values, each answer with the block that it was read from, if any."""
-        reason = {"reason": self.reason} if self.reason else {}
-        return {"question": self.question, "answers": [*map(answer_record, self.answers)], **reason}
+        told: dict[str, object] = {"reason": self.reason} if self.reason else {}
+        told |= {"search": self.searched()} if self.reranking else {}
+        return {"question": self.question, "answers": [*map(answer_record, self.answers)], **told}
+
+    def searched(self) -> dict[str, str | int]:
+        """What reranked, if anything did, as JSON values."""
+        return self.reranking.told() if self.reranking else {}
 
     def __str__(self) -> str:
         return f"no answer: {self.reason}" if self.reason else answers_text(self.answers)
@@ -87,6 +97,28 @@ class Answering(TextSearch, ABC):
         self, questions: Sequence[str], tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int
     ) -> list[list[Answer]]:
         """Return the `top` best answers with different texts to each question, best first; `hits` are its retrieved blocks."""
+
+    def retrieved(
+        self, questions: Sequence[str], tokens: Sequence[TokenIds], k: int, without: Sequence[int] = ()
+    ) -> list[list[Hit]]:
+        """Return the k best blocks of each question that are in none of the rows `without`, with p(z|x) among them.
+
+        A reranker chooses which blocks these are. They keep the scores of the searcher, with which the model was fine-tuned.
+        """
+        if self._searcher is None:
+            return [[] for _ in questions]
+        depth = k if self.reranking is None else max(k, self.reranking.depth)
+        nearest = [*zip(*self._searcher.nearest(tokens, depth + len(without)), strict=True)]
+        kept = [np.flatnonzero(~np.isin(rows, without))[:depth] for _, rows in nearest]
+        scores, rows = ([each[part][at] for each, at in zip(nearest, kept, strict=True)] for part in (0, 1))
+        hits = self._searcher.hits(scores, rows)
+        if self.reranking is None:
+            return hits
+        chosen = [[hit.row for hit in own[:k]] for own in self.reranking.hits(questions, hits)]
+        places = [np.isin(own, best) for own, best in zip(rows, chosen, strict=True)]
+        return self._searcher.hits(
+            *([own[at] for own, at in zip(part, places, strict=True)] for part in (scores, rows))
+        )
 
     def measures(self) -> dict[str, float]:
         """Return what the model measured of its answers so far, for `eval-em`."""
@@ -125,12 +157,10 @@ class Answering(TextSearch, ABC):
         found: list[AnsweredQuestion] = []
         for batch in batched(questions, batch_size):
             tokens = self.tokens(batch)
-            hits: list[list[Hit]] = [[] for _ in batch]
-            if self._searcher is not None:
-                hits = self._searcher.search(tokens, k or self.reads)
+            hits = self.retrieved(batch, tokens, k or self.reads)
             answers = self.read(batch, tokens, hits, top)
             for question, best, own in zip(batch, answers, hits, strict=True):
-                found.append(AnsweredQuestion(question, tuple(best), tuple(own)))
+                found.append(AnsweredQuestion(question, tuple(best), tuple(own), self.reranking))
         return found
 
 

@@ -128,6 +128,9 @@ class AskSettings(InWorkspace):
         default=None,
     )
 
+    rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
+    rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
+
     def answer(self) -> AnsweredQuestion:
         """Answer the question. Raises: see `realmctl.retrieval.answering.asking.ask`."""
         from realmctl.retrieval.answering.asking import ask
@@ -140,4 +143,6 @@ class AskSettings(InWorkspace):
             index=self.index,
             without=self.without,
             probe=self.probe,
+            rerank=self.rerank,
+            rerank_depth=self.rerank_depth,
         )

@@ -20,11 +20,9 @@ from realmctl.artifacts.manifest import is_artifact
 from realmctl.corpus.blocks import Block
 from realmctl.errors import ConfigError
 from realmctl.pipeline.sources import localise
-from realmctl.retrieval.names import RERANKERS
+from realmctl.retrieval.names import RERANK_DEPTH, RERANKERS
 from realmctl.retrieval.search.block_search import Hit
 
-RERANK_DEPTH = 50
-"""Hits of a question that are reranked where nothing else is said."""
 CROSS_ENCODER = "cross-encoder"
 
 
@@ -78,6 +76,10 @@ class Reranking:
         folder, kind, name = found_reranker(named)
         return cls(RERANKERS.load(kind, Reranker).open(folder, device), depth or RERANK_DEPTH, name)
 
+    def told(self) -> dict[str, str | int]:
+        """What an answer says of it."""
+        return {"reranker": self.name, "rerank_depth": self.depth}
+
     def scores(self, questions: Sequence[str], blocks: Sequence[Sequence[Block]]) -> list[NDArray[np.float32]]:
         """The scores of the blocks of each question, float32 [n]. All are read together, so that few are padded."""
         pairs = [
@@ -93,11 +95,13 @@ class Reranking:
         found = []
         for own, scores in zip(hits, scored, strict=True):
             weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
-            each = [
-                dataclasses.replace(hit, score=score, probability=share)
-                for hit, score, share in zip(own, scores.tolist(), (weights / weights.sum()).tolist(), strict=True)
-            ]
-            found.append(sorted(each, key=lambda hit: -hit.score))
+            shares = weights / weights.sum()
+            found.append(
+                [
+                    dataclasses.replace(own[place], score=float(scores[place]), probability=float(shares[place]))
+                    for place in np.argsort(-scores, kind="stable").tolist()
+                ]
+            )
         return found
 
 

@@ -162,3 +162,23 @@ def test_a_judgement_that_is_no_whole_number_is_refused(tmp_path, hub, score):
     (tmp_path / "snapshot" / "qrels" / "train-00000.jsonl").write_text(json.dumps(row) + "\n")
     with pytest.raises(collection.InputError, match=r"train-00000\.jsonl:1: .*score"):
         Collect(dataset=hub).make(tmp_path / "c")
+
+
+def test_a_reranker_reads_the_first_documents(realmctl, chain: Chain, cross_encoder, tmp_path):
+    folder = tmp_path / "tiny"
+    (folder / "qrels").mkdir(parents=True)
+    for name, rows in {
+        "corpus": [{"_id": IDS[name], "title": name, "text": text} for name, text in DOCUMENTS.items()],
+        "queries": [{"_id": name, "text": text} for name, text in QUERIES.items()],
+    }.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = ["query-id\tcorpus-id\tscore", *(f"{query}\t{name}\t{value}" for query, name, value in JUDGED)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
+    given = ("eval-beir", folder, "--retriever", chain.retriever.path, "--measures", "nDCG@10", "--json")
+    plain, again = (realmctl(*given, *more) for more in ((), ("--rerank", cross_encoder, "--rerank-depth", 7)))
+    assert plain[0] == again[0] == 0, again[2]
+    ranking = open_artifact(Path("artifacts/beir/tiny/ranking"))
+    before, after = ranking.metrics["nDCG@10 before"], ranking.metrics["nDCG@10"]
+    assert json.loads(plain[1])["mean"]["nDCG@10"] == pytest.approx(before, abs=1e-4) != after
+    assert json.loads(again[1])["mean"]["nDCG@10"] == pytest.approx(after, abs=1e-4)
+    assert json.loads(ranking.file("ranking.json").read_text())["reranked"] == 7

@@ -17,7 +17,7 @@ from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.answering.answerer import Answer
-from realmctl.retrieval.answering.asking import ask, hits_without, named_rows, probe_of
+from realmctl.retrieval.answering.asking import ask, named_rows, probe_of
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.search.block_search import Hit
 from realmctl.tokens.tokenizer import Tokenizer
@@ -103,13 +103,13 @@ def test_without_blocks_the_next_best_are_read(qa):
     tokens = answerer.tokens([QUESTION])[0]
     every = answerer.searcher.search([tokens], 40)[0]
     removed = [hit.row for hit in (every[0], every[2])]
-    found = hits_without(answerer.searcher, tokens, 3, removed)
+    [found] = qa.retrieved([QUESTION], [tokens], 3, removed)
     assert [hit.row for hit in found] == [every[place].row for place in (1, 3, 4)]
     assert sum(hit.probability for hit in found) == pytest.approx(1)
     gap = np.log(found[0].probability / found[1].probability)
     assert gap == pytest.approx(every[1].score - every[3].score, rel=1e-3)
     everything = [hit.row for hit in every]
-    assert hits_without(answerer.searcher, tokens, 3, everything) == []
+    assert qa.retrieved([QUESTION], [tokens], 3, everything) == [[]]
 
 
 def test_blocks_are_named_by_block_document_and_title(qa):

@@ -21,6 +21,7 @@ from realmctl.extras.serve.web.connections import Connection, ListeningSocket
 from realmctl.extras.serve.web.guards import require_name
 from realmctl.extras.serve.web.tokens import new_token, read_token
 from realmctl.log import is_quiet, say, warn
+from realmctl.retrieval.search.reranking import Reranking
 
 LOOPBACK = ("127.0.0.1", "localhost")
 SECONDS_TO_FINISH = 30
@@ -36,6 +37,7 @@ class Serving:
     later: see `open_models`.
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
+    rerank, rerank_depth: see `Reranking.of`.
     mcp: offer the tools for agents at /mcp (http), or nothing but them on standard input and output (stdio).
     announce: called with the address when the server listens.
     """
@@ -54,6 +56,8 @@ class Serving:
     allow_edits: bool
     token_file: Path | None
     most_waiting: int
+    rerank: str | None = None
+    rerank_depth: int | None = None
     mcp: Literal["stdio", "http"] | None = None
     announce: Callable[[str], None] = lambda address: None
 
@@ -139,6 +143,7 @@ class Serving:
             self.indexes,
             self.retriever,
             self.later,
+            Reranking.of(self.rerank, self.rerank_depth),
         )
         if self.allow_edits:
             versions.check_edits(models.version)

@@ -47,7 +47,7 @@ async function refreshStatus() {
     find("heading").textContent = "Search the blocks";
     find("what").textContent = status.can_fill ? "Words to search for, or a sentence with [MASK]" : "Words to search for";
     find("go").textContent = "Search";
-    showMethods(status.search_methods);
+    showMethods(status.search_methods, status.reranker);
   }
   find("newer").hidden = !status.newer_models.length;
   find("newer").textContent = `Made since this server was started: ${status.newer_models.join(", ")}. Restart realmctl serve to use it.`;
@@ -56,13 +56,16 @@ async function refreshStatus() {
   find("latency").textContent = spent.join(" · ");
 }
 
-/** Offer the methods of search, if there are several. Another choice searches again. */
-function showMethods(names) {
-  if (names.length < 2 || find("methods").querySelector("input")) return;
+/** Offer the methods of search, if there are several, and the reranker. Another choice searches again. */
+function showMethods(names, reranker) {
+  const offered = names.length > 1 ? names : [];
+  if (!(offered.length || reranker) || find("methods").querySelector("input")) return;
+  const change = () => find("question").value.trim() && run();
   find("methods").hidden = false;
-  find("methods").append(...names.map((name, place) => element("label", {},
-    element("input", { type: "radio", name: "method", value: name, checked: place === 0, change: () => find("question").value.trim() && run() }),
-    METHODS[name] ?? name)));
+  find("methods").append(...offered.map((name, place) => element("label", {},
+    element("input", { type: "radio", name: "method", value: name, checked: place === 0, change }), METHODS[name] ?? name)));
+  if (reranker) find("methods").append(element("label", {},
+    element("input", { type: "checkbox", id: "rerank", checked: true, change }), `reranked by ${reranker}`));
 }
 
 /** Ask or fill what the field holds, and show it. Returns the best answer. */
@@ -93,7 +96,8 @@ async function search(text, number, before) {
   say("Searching …");
   const start = performance.now();
   const reply = await attempt(() => call("POST", "search", {
-    query: text, top: FOUND, method: document.querySelector("#methods input:checked")?.value ?? null }));
+    query: text, top: FOUND, method: document.querySelector("#methods input[name=method]:checked")?.value ?? null,
+    rerank: find("rerank")?.checked ?? true }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
   history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
