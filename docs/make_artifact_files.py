@@ -261,14 +261,15 @@ KINDS: dict[str, Kind] = {
     "queries": Kind(
         "`generate-queries`",
         {
-            "queries.jsonl": "a query a line: _id, text, and in metadata the mean log-probability of its tokens",
+            "queries.jsonl": "a query a line: _id, text, and in metadata the mean log-probability of its tokens (not with `--endpoint`)",
             "qrels/train.tsv": "the block that each query was written for, as BEIR has judgements: query-id, corpus-id, score",
             "corpus.jsonl": "a block a line that has a query: _id, title, text",
             "dropped.jsonl": "a query a line that was dropped: block, text, log_prob, reason",
             "prompt.txt": "the prompt",
+            "answers.jsonl": "a request to the server a line: id, messages, temperature, seed, answer, whether it ended, and the model as the server calls it",
         },
         {},
-        {},
+        {"answers.jsonl": "with `--endpoint`"},
     ),
     "negatives": Kind(
         "`mine-negatives`",

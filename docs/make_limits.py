@@ -134,6 +134,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "recall questions; of more, evenly spaced ones are taken",
         ),
         "lab.language_models.generation.MAX_PROMPT_BYTES": ("bytes", "the prompt of `generate-queries --prompt`"),
+        "extras.chat.endpoint.MAX_ANSWER_BYTES": ("bytes", "an answer of the server of `--endpoint`"),
+        "extras.chat.endpoint.TRIES": ("", "times that a request is sent to it"),
+        "extras.chat.endpoint.MOST_ASKED_FOR": ("seconds", "its Retry-After; a longer one is cut"),
         "retrieval.answering.asking.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
     },
     "Models and checkpoints": {

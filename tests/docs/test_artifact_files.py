@@ -31,6 +31,7 @@ from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, baseline, documents, finetune, make_index, pretrain
+from tests.fixtures.chat_server import chat_server
 from tests.fixtures.collections import hub_folder
 from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
@@ -83,7 +84,9 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     negatives = MineNegatives(ranking=ranking, **evaluated).make(folder / "negatives")
     asking = {"lm": str(make_babbler(folder / "babbler")), "temperature": 1.0, "sample": 9}
     queries = GenerateQueries(blocks=chain.blocks, **asking).make(folder / "queries")
-    collections = [negatives, queries, collection, make_table([one], chain.retriever, folder)]
+    with chat_server(lambda number, body: f"Who is number {number}?") as server:
+        served = GenerateQueries(blocks=chain.blocks, lm="m", endpoint=server.url, sample=2).make(folder / "served")
+    collections = [negatives, queries, served, collection, make_table([one], chain.retriever, folder)]
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), train_reader=True).make(folder / "read")

@@ -12,9 +12,10 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,13 +27,15 @@ from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.batches import batched
+from realmctl.extras.chat.asking import Asker, Request
+from realmctl.extras.chat.texts import shortened, without_thoughts
 from realmctl.extras.ir.ranking.trec import trec_name
 from realmctl.lab.language_models.generation_settings import GenerationSettings
 from realmctl.lab.language_models.models.causal import require_causal
 from realmctl.lab.language_models.models.files import load_language_model
 from realmctl.lab.language_models.models.model import LanguageModel
 from realmctl.lab.language_models.models.prompts import check_positions
-from realmctl.lab.language_models.models.writing import PromptWriter, Written
+from realmctl.lab.language_models.models.writing import PromptWriter
 from realmctl.log import progress, say
 from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
@@ -67,6 +70,12 @@ BLOCK_ALONE = "{title} {block}"
 PLACE = re.compile(r"\{(title|block)\}(\s*)")
 END = re.compile(r"[?？؟]|\S[^\S\n]*\n")
 """A query ends with its first question mark, or with a line break after its first word."""
+END_OF_QUESTION = re.compile(r"[?？؟]")
+LABEL = re.compile(r"^[\s*_#]*(?:question|query)[\s*_]*:[\s*_]*", re.IGNORECASE)
+"""What chat models write before a question."""
+CHARACTERS_OF_A_TOKEN = 4
+SPARE_TOKENS = 32
+"""Tokens beside the query that a chat model may write, such as a label."""
 QUOTES = " \t\"'“”„«»*`"
 FEWEST_WORDPIECES = 16
 """Shorter blocks are mostly headings, of which nothing can be asked."""
@@ -75,13 +84,27 @@ MAX_PROMPT_BYTES = 2**16
 
 @dataclass(frozen=True)
 class GeneratedQuery:
-    """A query that was written for a block: the block's row, its number among the block's queries, and its mean log-probability."""
+    """A query that was written for a block: the block's row, its number among the block's queries, and its mean log-probability, which a server does not tell."""
 
     row: int
     number: int
     text: str
-    log_prob: float
+    log_prob: float | None
     ended: bool
+
+
+class Work(Protocol):
+    """The blocks that are asked of, by row, and what writes queries for them with a prompt."""
+
+    corpus: Corpus
+    rows: list[int]
+    prompt: str
+
+    def written(self, out: Writer) -> list[GeneratedQuery]:
+        """Write all queries, by rising row. What an interrupted run has written is not written again."""
+
+    def counts(self) -> Mapping[str, int]:
+        """What else is counted."""
 
 
 def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
@@ -98,14 +121,14 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
         InputError: the language model cannot be used, or no query is kept.
         NotFiniteError: the model computes no finite numbers.
     """
-    work = _Work(settings)
-    written = work.written(out.scratch("written") / "queries.jsonl")
+    work: Work = Served(settings) if settings.endpoint else _Work(settings)
+    written = work.written(out)
     kept, dropped = sorted_out(written, work.corpus, work.prompt)
     if settings.round_trip is not None:
         found = _found_again(kept, settings)
         dropped += [(query, "not_found") for query in kept if query not in found]
         kept = [query for query in kept if query in found]
-    best = {*sorted(kept, key=lambda query: -query.log_prob)[: math.ceil(settings.keep * len(kept))]}
+    best = {*sorted(kept, key=lambda query: -(query.log_prob or 0))[: math.ceil(settings.keep * len(kept))]}
     dropped += [(query, "unlikely") for query in kept if query not in best]
     kept = [query for query in kept if query in best]
     counts = Counter(reason for _, reason in dropped)
@@ -115,12 +138,14 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
             "it writes in another prompt (--prompt), or use a larger model."
         )
     _write(kept, dropped, work, out)
+    known = [query.log_prob for query in kept if query.log_prob is not None]
     return {
         "queries": len(kept),
         "asked_blocks": len(work.rows),
         "written": len(written),
         **{f"dropped_{name}": counts[name] for name in sorted(counts)},
-        "log_prob": round(float(np.mean([query.log_prob for query in kept])), 6),
+        **({"log_prob": round(float(np.mean(known)), 6)} if known else {}),
+        **work.counts(),
     }
 
 
@@ -135,7 +160,7 @@ class _Work:
         if not model.reads_source_apart:
             require_causal(model)
         self.model = model.to(self.device).eval()
-        self.prompt = read_prompt(settings.prompt, self.model)
+        self.prompt = read_prompt(settings.prompt, self.model.reads_source_apart)
         self.rows = drawn(self.corpus, settings.sample, settings.seed)
         blocks = self.corpus.blocks(self.rows)
         self.prompts = {
@@ -169,13 +194,16 @@ class _Work:
         scores = torch.tensor([one.log_prob for own in texts for one in own])
         require_finite_scores(scores, self.settings.lm)
         return [
-            GeneratedQuery(row, number, query_text(one, self.model), round(one.log_prob, 4), one.ended)
+            GeneratedQuery(row, number, query_text(self.model.text(one.tokens)), round(one.log_prob, 4), one.ended)
             for row, own in zip(rows, texts, strict=True)
             for number, one in enumerate(own)
         ]
 
-    def written(self, journal: Path) -> list[GeneratedQuery]:
-        """Write all queries, by rising row. Batches that the journal has are not written again."""
+    def counts(self) -> Mapping[str, int]:
+        return {}
+
+    def written(self, out: Writer) -> list[GeneratedQuery]:
+        journal = out.scratch("written") / "queries.jsonl"
         known = _read_journal(journal)
         found: list[GeneratedQuery] = []
         with (
@@ -196,6 +224,49 @@ class _Work:
         return sorted(found, key=lambda query: (query.row, query.number))
 
 
+class Served:
+    """The same by a server. A prompt is one message, and the answer's first question is the query."""
+
+    def __init__(self, settings: GenerationSettings) -> None:
+        self.settings, self.corpus = settings, Corpus(settings.blocks)
+        self.prompt = read_prompt(settings.prompt)
+        self.rows = drawn(self.corpus, settings.sample, settings.seed)
+        self._counts: Mapping[str, int] = {}
+
+    def counts(self) -> Mapping[str, int]:
+        return self._counts
+
+    def written(self, out: Writer) -> list[GeneratedQuery]:
+        requests = {(row, number): one for row in self.rows for number, one in enumerate(self._requests(row))}
+        with (
+            Asker(self.settings, self.settings.lm, out, f"{len(self.rows):,} blocks") as asker,
+            progress(len(requests), "writing queries", "queries") as bar,
+        ):
+            replies = asker.answers([*requests.values()], bar)
+            self._counts = asker.keep()
+        found = []
+        for (row, number), request in requests.items():
+            text, ended = asked_in(replies[request.id].text), replies[request.id].ended
+            found.append(GeneratedQuery(row, number, text, None, ended or bool(END_OF_QUESTION.search(text))))
+        return found
+
+    def _requests(self, row: int) -> Iterator[Request]:
+        block, settings = self.corpus.block(row), self.settings
+        text = shortened(block.text, CHARACTERS_OF_A_TOKEN * settings.block_length)
+        message = {"role": "user", "content": filled(self.prompt, block.title, text)}
+        for number in range(settings.queries_per_block):
+            seed = int(np.random.default_rng([settings.seed, row, number]).integers(2**31))
+            longest = settings.query_length + SPARE_TOKENS
+            yield Request(f"{block.id}:{number}", (message,), longest, settings.temperature, seed)
+
+
+def asked_in(answer: str) -> str:
+    """Return the query of a chat model's answer: of its first line with a question mark, else of its first line; without thoughts and a label."""
+    lines = [line.strip() for line in without_thoughts(answer).splitlines() if line.strip()]
+    line = next((line for line in lines if END_OF_QUESTION.search(line)), lines[0] if lines else "")
+    return query_text(LABEL.sub("", line))
+
+
 def _read_journal(path: Path) -> dict[tuple[int, ...], list[GeneratedQuery]]:
     """The batches that an interrupted run has written."""
     found = {}
@@ -208,15 +279,15 @@ def _read_journal(path: Path) -> dict[tuple[int, ...], list[GeneratedQuery]]:
     return found
 
 
-def read_prompt(path: Path | None, model: LanguageModel) -> str:
-    """Return the prompt of a file, without the line break at its end, or the model's default.
+def read_prompt(path: Path | None, reads_source_apart: bool = False) -> str:
+    """Return the prompt of a file, without the line break at its end, or the default, which is another one for models of T5's kind.
 
     Raises:
         ConfigError: it has not one place for the block.
         InputError: it is no text in UTF-8.
     """
     if path is None:
-        return BLOCK_ALONE if model.reads_source_apart else EXAMPLES
+        return BLOCK_ALONE if reads_source_apart else EXAMPLES
     try:
         prompt = read_small(path, MAX_PROMPT_BYTES).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -233,9 +304,14 @@ def prompt_of(block: Block, prompt: str, model: LanguageModel, longest: int) -> 
     """Return the tokens of the prompt with a block, of which at most `longest` tokens stand there."""
     offsets = model.tokenizer.encode(block.text, add_special_tokens=False).offsets
     text = block.text[: offsets[longest][0]].rstrip() if len(offsets) > longest else block.text
-    values = {"title": block.title, "block": text}
-    ids = model.ids(PLACE.sub(lambda place: values[place[1]] + place[2] * bool(values[place[1]]), prompt))
+    ids = model.ids(filled(prompt, block.title, text))
     return ids if model.reads_source_apart else begun(model, ids)
+
+
+def filled(prompt: str, title: str, text: str) -> str:
+    """Return the prompt with a block. A title that is missing takes its line break with it."""
+    values = {"title": title, "block": text}
+    return PLACE.sub(lambda place: values[place[1]] + place[2] * bool(values[place[1]]), prompt)
 
 
 def begun(model: LanguageModel, ids: list[int]) -> list[int]:
@@ -258,10 +334,9 @@ def drawn(corpus: Corpus, count: int, seed: int) -> list[int]:
     return [int(row) for row in np.sort(chosen)]
 
 
-def query_text(written: Written, model: LanguageModel) -> str:
+def query_text(written: str) -> str:
     """Return the query: the first line of what was written, up to its first question mark, without quotes around it."""
-    text = model.text(written.tokens).partition("\n")[0]
-    found = re.match(r"[^?？؟]*[?？؟]?", text)
+    found = re.match(r"[^?？؟]*[?？؟]?", written.partition("\n")[0])
     return " ".join(found[0].split()).strip(QUOTES) if found else ""
 
 
@@ -319,22 +394,23 @@ def round_trip_inputs(settings: GenerationSettings) -> SearchInputs:
     )
 
 
+def _metadata(query: GeneratedQuery) -> dict[str, dict[str, float]]:
+    return {} if query.log_prob is None else {"metadata": {"log_prob": query.log_prob}}
+
+
 def _write(
-    kept: Sequence[GeneratedQuery], dropped: Sequence[tuple[GeneratedQuery, str]], work: _Work, out: Writer
+    kept: Sequence[GeneratedQuery], dropped: Sequence[tuple[GeneratedQuery, str]], work: Work, out: Writer
 ) -> None:
     def name(query: GeneratedQuery) -> str:
         return trec_name(work.corpus.block(query.row).id)
 
     asked = work.corpus.blocks({query.row for query in kept})
-    queries = [
-        {"_id": f"{name(query)}:{query.number}", "text": query.text, "metadata": {"log_prob": query.log_prob}}
-        for query in kept
-    ]
+    queries = [{"_id": f"{name(query)}:{query.number}", "text": query.text, **_metadata(query)} for query in kept]
     lines = [f"{name(query)}:{query.number}\t{name(query)}\t1\n" for query in kept]
     out.file("qrels/train.tsv").write_text("".join(["query-id\tcorpus-id\tscore\n", *lines]), encoding="utf-8")
     blocks = [{"_id": trec_name(block.id), "title": block.title, "text": block.text} for block in asked.values()]
     reasons = [
-        {"block": name(query), "text": query.text, "log_prob": query.log_prob, "reason": reason}
+        {"block": name(query), "text": query.text, **_metadata(query).get("metadata", {}), "reason": reason}
         for query, reason in sorted(dropped, key=lambda each: (each[0].row, each[0].number))
     ]
     files: Mapping[str, Sequence[Mapping[str, object]]] = {

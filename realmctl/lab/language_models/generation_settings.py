@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from realmctl.artifacts import Artifact
-from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.extras.chat.settings import SERVED, EndpointSettings, named
+from realmctl.pipeline import Precision, check_device, help_texts, reads, runtime, setting, source
 from realmctl.pipeline.values import LARGEST_INT
 
 
-class GenerationSettings(Settings):
+class GenerationSettings(EndpointSettings):
     """Queries that a language model writes for blocks."""
 
     blocks: Artifact = reads("blocks", help="Blocks that queries are written for.")
-    lm: str = source("Language model that writes: a folder or a hub id, of GPT-2's kind or of T5's.", hub=True)
+    lm: str = source(
+        "Language model that writes: a folder or a hub id, of GPT-2's kind or of T5's; with --endpoint the name that the server has for it.",
+        hub=True,
+        literals=(SERVED,),
+    )
     prompt: Path | None = source(
         "File with the prompt: a text with {block} where a block stands, and with {title} where its title stands. Default: four examples in "
         "English, and for T5's kind the block alone.",
@@ -36,7 +43,7 @@ class GenerationSettings(Settings):
         advanced=True,
     )
     block_length: int = setting(
-        "Longest block in a prompt, in tokens of the language model. A longer one is cut at its end.",
+        "Longest block in a prompt, in tokens of the language model. A longer one is cut at its end. With --endpoint four characters count as a token.",
         default=192,
         at_least=8,
         at_most=8192,
@@ -79,3 +86,7 @@ class GenerationSettings(Settings):
     precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)
     batch_size: int = runtime("Queries written at once.", default=32, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+
+    @classmethod
+    def checked(cls, values: Mapping[str, object]) -> dict[str, Any]:
+        return named(super().checked(values))

@@ -1,0 +1,157 @@
+"""`generate-queries --endpoint`: the model of a server writes, each answer is kept with its prompt, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifacts import Artifact
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.extras.chat import endpoint as client
+from realmctl.extras.ir.ranking.judged import training_questions
+from realmctl.lab.language_models.generate_queries import GenerateQueries
+from realmctl.lab.language_models.generation import asked_in
+from tests.fixtures.chain import Chain
+from tests.fixtures.chat_server import Answer, ChatServer, chat_server
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
+    for name in (client.KEY, client.PROVIDERS_KEY):
+        monkeypatch.delenv(name, raising=False)
+
+
+def write(number: int, body: dict) -> str:
+    """A question about the block, which is the last text of the prompt."""
+    name = re.findall(r"[A-Z]\w+ [A-Z]\w+", body["messages"][-1]["content"].rpartition("Text:")[2])
+    return f"Question: Where was {name[0] if name else 'she'} in year {body['seed'] % 1000}?"
+
+
+def stage(chain: Chain, server: ChatServer, **settings: object) -> GenerateQueries:
+    given = {"blocks": chain.blocks, "lm": "some-model:1b", "endpoint": server.url, "sample": 12, "parallel": 3}
+    return GenerateQueries(**{**given, **settings})
+
+
+def lines(made: Artifact, name: str) -> list[dict]:
+    return [*map(json.loads, made.file(name).read_text().splitlines())]
+
+
+def test_queries_and_every_answer_with_its_prompt(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setenv(client.KEY, "top-secret-key")
+    with chat_server(write) as server:
+        made = stage(chain, server).make(tmp_path / "queries")
+        again = stage(chain, server, endpoint="http://127.0.0.1:1/v1", parallel=1).make(tmp_path / "queries")
+    assert again.path == made.path and len(server.asked) == 12  # where it was asked is no part of the recipe
+    answers = {line["id"]: line for line in lines(made, "answers.jsonl")}
+    blocks = {block.id: block for block in Corpus(chain.blocks)}
+    assert sorted(line["messages"][0]["content"] for line in answers.values()) == sorted(server.prompts)
+    for line in lines(made, "queries.jsonl"):
+        answer, block = answers[line["_id"]], blocks[line["_id"].partition(":")[0]]
+        assert block.text in answer["messages"][0]["content"] and answer["answer"] == f"Question: {line['text']}"
+        assert answer["model"] == "some-model:1b" and "metadata" not in line
+    assert [question.positives[0].text for question in training_questions(made.path)]
+    assert made.metrics["requests"] == 12 and made.metrics["prompt_tokens"] == 84 and "log_prob" not in made.metrics
+    assert made.manifest.inputs["lm"] == "served:some-model:1b"
+    assert all(headers["Authorization"] == "Bearer top-secret-key" for _, headers, _ in server.asked)
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"top-secret-key" not in path.read_bytes()
+
+
+def test_a_killed_run_asks_nothing_twice_and_ends_alike(chain: Chain, tmp_path, monkeypatch):
+    with chat_server(write) as server:
+        whole = stage(chain, server, queries_per_block=2).make(tmp_path / "whole")
+    monkeypatch.setattr(client, "TRIES", 1)
+    fails = pytest.raises(ResourceError, match=r"failed 1 times: 503 down.*goes on with what is not")
+    with chat_server(lambda number, body: write(number, body) if number <= 9 else Answer("down", 503)) as server, fails:
+        stage(chain, server, queries_per_block=2).make(tmp_path / "queries")
+    [journal] = (tmp_path / "queries").rglob("answers.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-9])  # a kill cut the last line short
+    with chat_server(write) as server:
+        made = stage(chain, server, queries_per_block=2).make(tmp_path / "queries")
+    assert len(server.asked) == 24 - 8
+    for name in ("queries.jsonl", "answers.jsonl", "dropped.jsonl", "qrels/train.tsv"):
+        assert made.file(name).read_bytes() == whole.file(name).read_bytes()
+
+
+def test_no_more_requests_are_under_way_than_were_asked_for(chain: Chain, tmp_path):
+    import threading
+    import time
+
+    lock, under_way, most = threading.Lock(), 0, 0
+
+    def counted(number: int, body: dict) -> str:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.01)
+        with lock:
+            under_way -= 1
+        return write(number, body)
+
+    with chat_server(counted) as server:
+        stage(chain, server, parallel=2, sample=10).make(tmp_path / "queries")
+    assert most == 2
+
+
+def test_a_long_block_is_cut_between_words(chain: Chain, tmp_path):
+    with chat_server(write) as server:
+        stage(chain, server, block_length=8, sample=3).make(tmp_path / "queries")
+    texts = [prompt.rpartition("Text:")[2].removesuffix("\nQuestion:").split("\n", 1)[1] for prompt in server.prompts]
+    whole = [block.text for block in Corpus(chain.blocks)]
+    assert all(len(text) <= 32 and any(f"{text} " in each for each in whole) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("answer", "query"),
+    [
+        ("Who was Ada?", "Who was Ada?"),
+        ("**Question:** Who was Ada?\n\nAnswer: a writer", "Who was Ada?"),
+        ("Sure! Here is one:\n\n\"Who was Ada?\"", "Who was Ada?"),
+        ("<think>\nWhich? Let me see.\n</think>\n\nWho was Ada? What else?", "Who was Ada?"),
+        ("<think> I never end?", ""),
+        ("ada of lovelace", "ada of lovelace"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_query_in_an_answer(answer, query):
+    assert asked_in(answer) == query
+
+
+def test_answers_without_a_query_are_dropped_for_a_reason(chain: Chain, tmp_path):
+    answers = [
+        Answer("It was never", ended=False),
+        Answer(""),
+        Answer("?!"),
+        Answer("Where was she?"),
+        Answer("where was SHE"),
+    ]
+    with chat_server(lambda number, body: answers[(number - 1) % 5]) as server:
+        made = stage(chain, server, sample=5, parallel=1).make(tmp_path / "queries")
+    assert {line["reason"] for line in lines(made, "dropped.jsonl")} == {"unfinished", "empty", "repeated"}
+    assert [line["text"] for line in lines(made, "queries.jsonl")] == ["Where was she?"]
+    with chat_server(lambda number, body: "") as server, pytest.raises(InputError, match="wrote 5 queries, and none"):
+        stage(chain, server, sample=5).make(tmp_path / "none")
+
+
+def test_what_says_nothing_is_refused(chain: Chain, realmctl, tmp_path):
+    with pytest.raises(ConfigError, match="--keep"):
+        GenerateQueries(blocks=chain.blocks, lm="m", endpoint="http://localhost:1", keep=0.5).check()
+    with pytest.raises(ConfigError, match="--endpoint"):
+        GenerateQueries(blocks=chain.blocks, lm="m", endpoint="localhost")
+    given = ("generate-queries", "--blocks", chain.blocks.path, "--lm", "llama3.2:1b")
+    code, _, err = realmctl(*given, "--endpoint", "http://127.0.0.1:9/v1")
+    assert (
+        code == 5 and "there is no server at http://127.0.0.1:9/v1" in err and not Path("artifacts/queries/v1").exists()
+    )
+    code, _, err = realmctl(*given, "--endpoint", "http://127.0.0.1:9/v1", "--dry-run")
+    assert code == 0, err
+    code, _, err = realmctl(*given)  # without a server it is a folder
+    assert code in (2, 3) and "llama3.2:1b" in err
+    code, _, err = realmctl("generate-queries", "--lm", "llama3.2:1b", "--endpoint", "http://127.0.0.1:9/v1")
+    assert code == 3 and "--blocks" in err
