@@ -84,7 +84,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     negatives = MineNegatives(ranking=ranking, **evaluated).make(folder / "negatives")
     asking = {"lm": str(make_babbler(folder / "babbler")), "temperature": 1.0, "sample": 9}
     queries = GenerateQueries(blocks=chain.blocks, **asking).make(folder / "queries")
-    with chat_server(lambda number, body: f"Who is number {number}?") as server:
+    with chat_server(lambda number, body: f"Where did traveller {number} sleep?") as server:
         served = GenerateQueries(blocks=chain.blocks, lm="m", endpoint=server.url, sample=2).make(folder / "served")
     collections = [negatives, queries, served, collection, make_table([one], chain.retriever, folder)]
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
