@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -44,6 +44,7 @@ class Example:
     names: A number from 0 to 2^64 - 1 for each block. Equal ones are one block, whole or with a sentence cut out.
     marks: Facts about the example by name. Their shares of the batch are logged.
     withheld: The block to find is excluded from the query's softmax, so that the null document is the target.
+    known: Names of further blocks that answer the query. None of them is its negative.
     """
 
     query: TokenIds
@@ -51,6 +52,7 @@ class Example:
     names: tuple[int, ...]
     marks: Mapping[str, bool] = field(default_factory=dict)
     withheld: bool = False
+    known: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class InBatchContrast(Objective[PairChunk]):
     """Base of the tasks.
 
     Another place of the block to find is no negative: it may stand in the batch again, where a pass over the corpus ends or two questions
-    have one passage, or as a hard negative. It is left out of the query's softmax. The public codes of ORQA, DPR, Spider
+    have one passage, or as a hard negative. Nor is any other block that is known to answer the query. They are left out of its softmax. The public codes of ORQA, DPR, Spider
     and Contriever count it as a negative.
 
     With `distill_start` the loss has a second term: the divergence of the batch's softmax from that of the retriever before
@@ -134,6 +136,13 @@ class InBatchContrast(Objective[PairChunk]):
         name_X = np.array([name for example in own for name in example.names], dtype=np.uint64).view(np.int64)
         return torch.from_numpy(np.concatenate(gather_rows(name_X)))
 
+    @staticmethod
+    def _answers(examples: Sequence[Example], name_C: Tensor) -> Tensor:
+        """Which blocks are known to answer each query, beside the one to find, bool [B, C]."""
+        names = name_C.numpy().view(np.uint64)
+        known = [np.isin(names, np.fromiter(each.known, np.uint64, len(each.known))) for each in examples]
+        return torch.from_numpy(np.stack(known))
+
     @torch.no_grad()
     def _start_scores(self, chunks: Sequence[PairChunk]) -> Tensor:
         """The scores of the frozen start for all queries of this process."""
@@ -190,9 +199,10 @@ class InBatchContrast(Objective[PairChunk]):
     ) -> tuple[Tensor, Tensor]:
         """Loss and accuracy of all queries of this process among the blocks of all processes."""
         block_CD = all_gather(block_XD)
+        answers_BC = to_device(self._answers(examples, name_C), block_CD.device)
         name_C = to_device(name_C, block_CD.device)
         target_B = to_device(torch.arange(self.own.start, self.own.stop) * len(examples[0].blocks), block_CD.device)
-        counts_BC = (name_C != name_C[target_B][:, None]).scatter(1, target_B[:, None], True)
+        counts_BC = ((name_C != name_C[target_B][:, None]) & ~answers_BC).scatter(1, target_B[:, None], True)
         if len(null_ND):
             withheld_B = to_device(torch.tensor([example.withheld for example in examples]), block_CD.device)
             counts_BC = nn.functional.pad(

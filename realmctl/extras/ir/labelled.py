@@ -8,8 +8,9 @@ the pairs and triplets of sentence-transformers one text each, `positive` and `n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ TEXTS_OF_POSITIVES = ("positive", "pos")
 TEXTS_OF_NEGATIVES = ("negative", "neg", *(f"negative_{number}" for number in range(1, 101)))
 """Fields in which a text is a passage. In the others it is the id of one."""
 POSITIVES = ("positive_ctxs", "positive_passages", "positive_document_ids", *TEXTS_OF_POSITIVES)
+IDS_OF_QUESTIONS = ("query_id", "question_id", "qid")
 NEGATIVES = ("hard_negative_ctxs", "negative_passages", "negative_document_ids", *TEXTS_OF_NEGATIVES)
 IDS = ("docid", "passage_id", "psg_id", "_id", "id")
 
@@ -32,12 +34,15 @@ IDS = ("docid", "passage_id", "psg_id", "_id", "id")
 class LabelledQuestion:
     """A question, the passages that answer it, and passages that look as if they did.
 
-    A passage that its file names by its id alone has this id and no text; any other has a text and no id.
+    A passage that its file names by its id alone has this id and no text; any other has a text and no id. id: the question's; empty if it has
+    none. scores: a teacher's, of the positives and then of the negatives; None for one without. Empty where none has one.
     """
 
     question: str
     positives: tuple[Document, ...]
     negatives: tuple[Document, ...]
+    id: str = field(default="", compare=False)
+    scores: tuple[float | None, ...] = field(default=(), compare=False)
 
 
 def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
@@ -56,16 +61,28 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
                 f"{' or '.join(POSITIVES)}, and has {', '.join(record) or 'nothing'}. Queries and judgements in files of their own are "
                 "read with --qrels and --corpus."
             )
-        yield LabelledQuestion(question, _passages(record, POSITIVES, where), _passages(record, NEGATIVES, where))
+        good, bad = _passages(record, POSITIVES, where), _passages(record, NEGATIVES, where)
+        scores = tuple(score for _, score in (*good, *bad))
+        identity = first_of(record, IDS_OF_QUESTIONS)
+        yield LabelledQuestion(
+            question,
+            tuple(passage for passage, _ in good),
+            tuple(passage for passage, _ in bad),
+            "" if identity is None else str(identity),
+            scores if any(score is not None for score in scores) else (),
+        )
 
 
-def _passages(record: Mapping[str, object], names: tuple[str, ...], where: str) -> tuple[Document, ...]:
+def _passages(record: Mapping[str, object], names: tuple[str, ...], where: str) -> list[tuple[Document, float | None]]:
+    """The passages of a record with their scores: a field of the passage, or an item of FlagEmbedding's `pos_scores` and `neg_scores`."""
     try:
-        passages = [
-            _passage(item, name in (*TEXTS_OF_POSITIVES, *TEXTS_OF_NEGATIVES))
+        scored = [
+            (_passage(item, name in (*TEXTS_OF_POSITIVES, *TEXTS_OF_NEGATIVES)), _score(item, scores, place))
             for name in names
-            for item in _items(record.get(name))
+            for scores in [_items(record.get(f"{name}_scores"))]
+            for place, item in enumerate(_items(record.get(name)))
         ]
+        passages = [passage for passage, _ in scored]
         "".join(part for passage in passages for part in (passage.id, passage.title, passage.text)).encode()
     except (TypeError, KeyError, AttributeError, UnicodeEncodeError) as error:
         raise InputError(
@@ -73,7 +90,14 @@ def _passages(record: Mapping[str, object], names: tuple[str, ...], where: str) 
             f"({type(error).__name__}: {error}). "
             "Correct or remove the record."
         ) from None
-    return tuple(passage for passage in passages if passage.text.strip() or passage.id)
+    return [(passage, score) for passage, score in scored if passage.text.strip() or passage.id]
+
+
+def _score(item: Any, scores: Sequence[Any], place: int) -> float | None:
+    value = item.get("score") if isinstance(item, Mapping) else scores[place] if place < len(scores) else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def _items(value: Any) -> Any:
@@ -99,5 +123,6 @@ def _rows(path: Path) -> Iterator[Row]:
         return (row for file in only_split(path) for row in _rows(file))
     start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
     if is_columnar(start):
-        return columnar(path, (*QUESTIONS, *POSITIVES, *NEGATIVES), needed=POSITIVES)
+        columns = (*QUESTIONS, *IDS_OF_QUESTIONS, *POSITIVES, *NEGATIVES, "pos_scores", "neg_scores")
+        return columnar(path, columns, needed=POSITIVES)
     return json_list(path) if start.startswith(b"[") else json_lines(path)

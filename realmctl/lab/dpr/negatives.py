@@ -7,7 +7,7 @@ absolute or relative (NV-Retriever, arXiv:2407.15831, section 3). A cross-encode
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -74,7 +74,7 @@ def mine(
         raise MismatchError(f"{ranking} ranks documents, and negatives are blocks. Rank with --unit block.")
     with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
         texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
-    places = _Places(blocks, ranking, relevant, described.reranked)
+    places, known = _Places(blocks, ranking, relevant, described.reranked), _known(texts, relevant)
     counts: Counter[str] = Counter()
     asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if relevant.get(query))
     with (
@@ -82,7 +82,9 @@ def mine(
         progress(len(relevant), "mining negatives", "questions") as bar,
     ):
         while part := list(islice(asked, QUERIES_AT_ONCE)):
-            sorted_out = [(query, *places.split(relevant[query], found, settings)) for query, found in part]
+            sorted_out = [
+                (query, *places.split(relevant[query], known[query], found, settings)) for query, found in part
+            ]
             rows = {one.row for _, good, others in sorted_out for one in (*good, *others)}
             held = places.corpus.blocks(rows)
             for query, good, others in sorted_out:
@@ -118,6 +120,18 @@ def mine(
     }
 
 
+def _known(texts: Mapping[str, str], relevant: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """{query: what answers it}: what is relevant to any query of its text."""
+    by_text = defaultdict[str, set[str]](set)
+    for query, names in relevant.items():
+        by_text[_plain(texts.get(query, query))] |= names
+    return {query: by_text[_plain(texts.get(query, query))] for query in relevant}
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
 class _Places:
     """Rows and documents of the blocks that a ranking or the judgements name. All blocks are read once."""
 
@@ -130,6 +144,7 @@ class _Places:
         self.rows: dict[str, int] = {}
         self.documents: dict[str, str] = {}
         self.first: dict[str, int] = {}
+        self.uids: dict[str, set[int]] = {}
         with progress(len(self.corpus), "looking up blocks", "blocks") as bar:
             for row, block in enumerate(self.corpus):
                 name, document = trec_name(block.id), trec_name(block.document)
@@ -137,20 +152,21 @@ class _Places:
                     self.rows[name], self.documents[name] = row, document
                 for each in {name, document} & judged:
                     self.first.setdefault(each, row)
+                    self.uids.setdefault(each, set()).add(int(self.corpus.uid[row]))
                 bar.advance(1)
 
     def split(
-        self, relevant: set[str], found: Mapping[str, float], settings: MiningSettings
+        self, relevant: set[str], known: set[str], found: Mapping[str, float], settings: MiningSettings
     ) -> tuple[list[Passage], list[Passage]]:
         """Return positive passages, one of each relevant block or document, and candidates for negatives, both best first.
 
-        A copy of a relevant block is no negative. Of a ranking that was reranked, what stands behind the reranked hits has no score and is no
+        Nothing in `known`, and no copy of a block in it, is a negative. Of a ranking that was reranked, what stands behind the reranked hits has no score and is no
         negative.
         """
         good: dict[str, Passage] = {}
         others = []
         uid = self.corpus.uid
-        copies = {int(uid[row]) for name, row in self.rows.items() if {name, self.documents[name]} & relevant}
+        copies = set[int]().union(*(self.uids.get(name, ()) for name in known))
         for rank, (name, score) in enumerate(sorted(found.items(), key=lambda item: -item[1]), start=1):
             is_scored = self.reranked is None or rank <= self.reranked
             one = Passage(self.rows[name], rank, score if is_scored else None)

@@ -1,17 +1,23 @@
 """Contrast on labelled passages (Karpukhin et al., "Dense Passage Retrieval", EMNLP 2020, section 3.2).
 
-Each question has to find its positive passage among the passages of all questions of the batch and their hard negatives.
+Each question has to find its positive passage among the passages of all questions of the batch and their hard negatives. None of its known positives
+is a negative: those of all lines with its id or its text, and their copies. Or it learns a teacher's scores of its own passages (`teachers_loss`).
+Legend: B questions, K passages of a question, C passages of all processes, D projection.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Literal
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import TokenIds
@@ -21,8 +27,9 @@ from realmctl.extras.ir.labelled import LabelledQuestion
 from realmctl.extras.ir.ranking.judged import training_questions
 from realmctl.lab.dpr.settings import DprSettings
 from realmctl.log import say, warn
+from realmctl.models.in_batch import divergence
 from realmctl.models.inputs import Collator
-from realmctl.models.precision import seed_everything
+from realmctl.models.precision import full_precision, seed_everything, to_device
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
@@ -43,30 +50,86 @@ class Labelled:
     query: TokenIds
     positives: tuple[PassagePieces, ...]
     negatives: tuple[PassagePieces, ...]
+    known: frozenset[int] = frozenset()
+    """Names of all passages that answer it, as far as the file knows."""
+    scores: tuple[float, ...] = ()
+    """A teacher's, of the positives and then of the negatives; empty where it learns without a teacher."""
+
+
+@dataclass(frozen=True)
+class TaughtExample(Example):
+    """An example with a teacher's scores of its blocks."""
+
+    scores: tuple[float, ...] = ()
 
 
 def usable_questions(
-    questions: Iterable[LabelledQuestion], words: Tokenizer, hard_negatives: int, dropped: Counter[str]
+    questions: Iterable[LabelledQuestion],
+    words: Tokenizer,
+    hard_negatives: int,
+    dropped: Counter[str],
+    taught: bool = False,
 ) -> list[Labelled]:
     """Return the questions in wordpieces. One without a positive passage, or without a hard negative although some are
     needed, is counted in `dropped`.
+
+    What another line with the same question, by its id or its text, calls positive is no negative of it. taught: only passages with a teacher's
+    score are taken.
     """
 
-    def passage(source: Document) -> PassagePieces:
-        return words.ids(source.title), words.ids(source.text)
+    def scored(sources: Iterable[Document], scores: Iterable[float | None]) -> list[tuple[PassagePieces, float | None]]:
+        pairs = zip(sources, scores, strict=True)
+        return [
+            ((words.ids(each.title), words.ids(each.text)), score)
+            for each, score in pairs
+            if score is not None or not taught
+        ]
 
-    found = []
+    held, answers = [], defaultdict[Hashable, set[int]](set)
     for item in questions:
+        query = words.ids(item.question)
+        keys: list[Hashable] = [query.tobytes(), *([item.id] if item.id else [])]
+        for key in keys:
+            answers[key].update(_name(words.ids(each.title), words.ids(each.text)) for each in item.positives)
+        held.append((item, query, keys))
+    found = []
+    for item, query, keys in held:
+        known, count = frozenset[int]().union(*(answers[key] for key in keys)), len(item.positives)
+        scores = item.scores or [None] * (count + len(item.negatives))
+        good = scored(item.positives, scores[:count])
+        bad = scored(item.negatives, scores[count:]) if hard_negatives else []
+        bad = [row for row in bad if _name(*row[0]) not in known][:MOST_NEGATIVES]
         if not item.positives:
             dropped["without a positive passage"] += 1
         elif hard_negatives and not item.negatives:
             dropped["without a hard negative"] += 1
+        elif taught and not (good and bad):
+            dropped["without a teacher's scores of a positive passage and a hard negative"] += 1
+        elif hard_negatives and not bad:
+            dropped["whose hard negatives are all known to answer it"] += 1
         else:
-            negatives = item.negatives[: MOST_NEGATIVES if hard_negatives else 0]
             found.append(
-                Labelled(words.ids(item.question), tuple(map(passage, item.positives)), tuple(map(passage, negatives)))
+                Labelled(
+                    query,
+                    tuple(each for each, _ in good),
+                    tuple(each for each, _ in bad),
+                    known,
+                    tuple(score for _, score in (*good, *bad) if taught and score is not None),
+                )
             )
     return found
+
+
+def teachers_loss(score_BK: Tensor, teacher_BK: Tensor, kind: Literal["margin-mse", "kl"]) -> Tensor:
+    """Return how far a student's scores of a question's passages, the positive one first, are from a teacher's, a scalar.
+
+    margin-mse: the mean square of the difference of both margins between the positive and each negative (Hofstaetter et al.,
+    arXiv:2010.02666). kl: the mean over the questions of KL(teacher || student), both softmaxes over the K passages, in nats (Lin et al.,
+    arXiv:2010.11386).
+    """
+    if kind == "kl":
+        return divergence(score_BK, teacher_BK)
+    return F.mse_loss(score_BK[:, :1] - score_BK[:, 1:], teacher_BK[:, :1] - teacher_BK[:, 1:])
 
 
 class LabelledObjective(InBatchContrast):
@@ -79,6 +142,8 @@ class LabelledObjective(InBatchContrast):
         ConfigError: The batch cannot be divided among the processes.
     """
 
+    settings: DprSettings
+
     def __init__(
         self, retriever: Retriever, collator: Collator, questions: list[Labelled], settings: DprSettings
     ) -> None:
@@ -88,7 +153,7 @@ class LabelledObjective(InBatchContrast):
                 "if the questions have no hard negatives."
             )
         self.questions, self.hard_negatives = questions, settings.hard_negatives
-        self.blocks_each = 1 + settings.hard_negatives
+        self.blocks_each, self.settings = 1 + settings.hard_negatives, settings
         super().__init__(retriever, collator, settings, count=len(questions))
 
     def examples(self, step: int) -> list[Example]:
@@ -102,10 +167,35 @@ class LabelledObjective(InBatchContrast):
         ]
 
     def _example(self, question: Labelled, rng: np.random.Generator) -> Example:
-        positive = question.positives[int(rng.integers(len(question.positives)))]
-        negatives = [question.negatives[each] for each in self._drawn(len(question.negatives), rng)]
-        passages = (positive, *negatives)
-        return Example(question.query, passages, tuple(_name(*each) for each in passages))
+        first = int(rng.integers(len(question.positives)))
+        others = self._drawn(len(question.negatives), rng)
+        passages = (question.positives[first], *(question.negatives[each] for each in others))
+        names = tuple(_name(*each) for each in passages)
+        scores = question.scores and (
+            question.scores[first],
+            *(question.scores[len(question.positives) + each] for each in others),
+        )
+        return TaughtExample(question.query, passages, names, known=question.known, scores=scores)
+
+    def _contrast(
+        self,
+        examples: Sequence[Example],
+        name_C: Tensor,
+        start_BC: Tensor | None,
+        query_BD: Tensor,
+        block_XD: Tensor,
+        null_ND: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Loss and accuracy; with a teacher among the passages of each question alone."""
+        if self.settings.loss == "contrast":
+            return super()._contrast(examples, name_C, start_BC, query_BD, block_XD, null_ND)
+        with full_precision(query_BD.device):
+            block_BKD = block_XD.float().view(len(query_BD), -1, query_BD.shape[1])
+            score_BK = torch.einsum("bd,bkd->bk", query_BD.float(), block_BKD)
+        teacher_BK = torch.tensor([each.scores for each in examples if isinstance(each, TaughtExample)])
+        teacher_BK = to_device(teacher_BK / self.settings.teacher_temperature, score_BK.device)
+        accuracy = (score_BK.argmax(1) == 0).float().mean()
+        return teachers_loss(score_BK, teacher_BK, self.settings.loss), accuracy
 
     def _drawn(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return (
@@ -114,8 +204,8 @@ class LabelledObjective(InBatchContrast):
 
 
 def _name(title: TokenIds, body: TokenIds) -> int:
-    """The number of a passage, which its wordpieces decide."""
-    text = np.asarray(title, np.int64).tobytes() + b"\xff" + np.asarray(body, np.int64).tobytes()
+    """The number of a passage, which the wordpieces of its text decide, or those of its title where it has no text."""
+    text = np.asarray(body if len(body) else title, np.int64).tobytes()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
@@ -131,12 +221,13 @@ def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     retriever = whole_retriever(settings.retriever)
     words, dropped = Tokenizer.load(tokenizer_folder(settings.retriever)), Counter[str]()
     labelled = training_questions(settings.passages, settings.qrels, settings.corpus)
-    questions = usable_questions(labelled, words, settings.hard_negatives, dropped)
+    taught = settings.loss != "contrast"
+    questions = usable_questions(labelled, words, settings.hard_negatives, dropped, taught)
     say(f"{settings.passages}: {len(questions)} questions with labelled passages")
     for reason, count in dropped.items():
         warn(f"{settings.passages}: {count} questions left out: {reason}")
     objective = LabelledObjective(retriever, Collator.of(words), questions, settings)
-    metrics = train(objective, settings, out, "dpr-finetune", chance=objective.chance)
+    metrics = train(objective, settings, out, "dpr-finetune", chance=0.0 if taught else objective.chance)
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.retriever))
     return {**metrics, "questions": len(questions)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, setting, source
@@ -19,6 +20,14 @@ class DprSettings(ContrastSettings):
     )
     qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
+    loss: Literal["contrast", "margin-mse", "kl"] = setting(
+        "contrast: each question has to find its positive passage. margin-mse and kl learn from a teacher's scores of the passages, as mine-negatives "
+        "--cross-encoder writes them: the margins between the positive and the negatives (MarginMSE), or the softmax over them (Kullback-Leibler).",
+        default="contrast",
+    )
+    teacher_temperature: float = setting(
+        "margin-mse and kl: what the teacher's scores are divided by.", default=1.0, above=0, at_most=1e6, advanced=True
+    )
     hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
     steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
     batch_size: int = setting(

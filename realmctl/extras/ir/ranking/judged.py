@@ -93,8 +93,10 @@ def with_texts(questions: Iterable[LabelledQuestion], corpus: Sequence[Path]) ->
     if len(texts) < len(wanted):
         warn(f"{len(wanted) - len(texts)} of {len(wanted)} passages are not in the corpus, and are left out")
     for question in held:
-        yield LabelledQuestion(
-            question.question, _filled(question.positives, texts), _filled(question.negatives, texts)
+        good, bad = ([_filled(each, texts) for each in some] for some in (question.positives, question.negatives))
+        scores = (score for score, passage in zip(question.scores, (*good, *bad), strict=False) if passage)
+        yield replace(
+            question, positives=tuple(filter(None, good)), negatives=tuple(filter(None, bad)), scores=tuple(scores)
         )
 
 
@@ -126,6 +128,7 @@ def _judged_passages(queries: Path, qrels: Path) -> Iterator[LabelledQuestion]:
             query.question,
             tuple(passage for name, passage in passages.items() if judged[name] > 0),
             tuple(passage for name, passage in passages.items() if judged[name] <= 0),
+            query.id,
         )
 
 
@@ -140,6 +143,5 @@ def _texts(wanted: set[str], corpus: Sequence[Path]) -> Iterator[tuple[str, Docu
             yield page.id, Document("", found.title, found.text)
 
 
-def _filled(passages: tuple[Document, ...], texts: dict[str, Document]) -> tuple[Document, ...]:
-    found = (texts.get(passage.id) if passage.id else passage for passage in passages)
-    return tuple(passage for passage in found if passage is not None)
+def _filled(passage: Document, texts: dict[str, Document]) -> Document | None:
+    return texts.get(passage.id) if passage.id else passage
