@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Protocol, Self
@@ -220,7 +221,13 @@ def _computed(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
 def _kept(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
     """The postings that the workspace of the blocks keeps; they are made and kept where there are none, and computed where nothing can be kept."""
     blocks = ranking.corpus.artifact
-    settings = {"stemmer": ranking.stemmer, "compared": "words" if ranking.by_words else "pieces", "k1": K1, "b": B}
+    settings = {
+        "stemmer": ranking.stemmer,
+        "stems": ranking.stemmer and version("PyStemmer"),  # they change with its releases
+        "compared": "words" if ranking.by_words else "pieces",
+        "k1": K1,
+        "b": B,
+    }
     origin = Origin("bm25", "search", 1, settings, {"blocks": blocks.content}, lineage_of({"blocks": blocks}))
     series = beside(blocks, "bm25")
     found = [each for each in readable_versions(series) if each.recipe == origin.recipe]

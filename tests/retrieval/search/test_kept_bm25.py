@@ -53,6 +53,14 @@ def test_other_settings_and_other_blocks_are_other_versions(blocks, tmp_path):
     assert open_artifact(tmp_path / "w/bm25/v3").lineage["blocks"] == other.content
 
 
+def test_stems_of_another_release_are_not_looked_for_in_those_that_are_kept(blocks, tmp_path, monkeypatch):
+    """PyStemmer 3 stems "evening" to itself, 2.2 to "even" (and Stemmer.version() of 3.0.0 is that of 2.2)."""
+    for release in ("2.2.0.3", "3.1.0", "2.2.0.3"):
+        monkeypatch.setattr(postings, "version", {"PyStemmer": release}.__getitem__)
+        assert ranked(Bm25Ranking(blocks, "english")) and ranked(Bm25Ranking(blocks))
+    assert version_numbers(tmp_path / "w/bm25") == [1, 2, 3]
+
+
 def test_where_nothing_can_be_kept_it_is_computed(blocks, tmp_path, capsys):
     (tmp_path / "w/bm25").write_text("in the way")
     assert any(rows for _, rows in ranked(Bm25Ranking(blocks)))
