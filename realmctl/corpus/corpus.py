@@ -15,6 +15,7 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.arrays import Ragged, open_array
 from realmctl.artifacts.records import Records
 from realmctl.corpus.blocks import Block
+from realmctl.corpus.columns import Columns
 from realmctl.corpus.fields_file import StoredFields
 from realmctl.errors import InputError
 
@@ -66,6 +67,11 @@ class Corpus(Sequence[Block]):
     def sentence_offsets(self) -> NDArray[np.int64]:
         """The start of each block's sentences in the flat table, int64 [n + 1]; `np.diff` of it counts sentences per block."""
         return self._sentences.offsets
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The fields of all blocks, for filters."""
+        return Columns(self)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:

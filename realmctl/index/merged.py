@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, check_queries
+from realmctl.execution.batches import batched
+from realmctl.index.protocol import Index, RowIds, Scores, Vectors, best_rows, by_score, check_queries
+from realmctl.index.vectors import ROWS_PER_CHUNK
 
 Gather = Callable[[NDArray[Any]], Sequence[NDArray[Any]]]
 """Takes the rows of this process, and returns those of all processes in order of rank."""
@@ -95,6 +97,18 @@ def merge(scores: Sequence[Scores], ids: Sequence[RowIds], k: int) -> tuple[Scor
     """Return the k best of several answers to the same queries, [B, K]; fewer where there are fewer."""
     best_scores, best_ids = by_score(np.concatenate(scores, axis=1), np.concatenate(ids, axis=1))
     return best_scores[:, :k], best_ids[:, :k]
+
+
+def best_among(scores: Callable[[RowIds], Scores], k: int, rows: RowIds) -> list[tuple[Scores, RowIds]]:
+    """Scores and rows of the k best of some blocks for each question, exactly, whatever the index.
+
+    scores: gives the scores of some blocks for each question, [B, rows]. rows: rows of the blocks, at least one, rising.
+    """
+    found = []
+    for part in batched(rows, ROWS_PER_CHUNK):
+        best = [best_rows(own, min(k, len(part))) for own in scores(part)]
+        found.append((np.stack([own for own, _ in best]), part[np.stack([places for _, places in best])]))
+    return [*zip(*merge([own for own, _ in found], [own for _, own in found], k), strict=True)]
 
 
 def bounds(count: int, parts: int) -> list[tuple[int, int]]:

@@ -75,3 +75,11 @@ def by_score(scores_BK: Scores, ids_BK: RowIds) -> tuple[Scores, RowIds]:
     order = np.lexsort((ids_BK, -scores_BK), axis=-1)
     row_B1 = np.arange(len(order))[:, None]
     return scores_BK[row_B1, order], ids_BK[row_B1, order]
+
+
+def best_rows(scores: Scores, k: int) -> tuple[Scores, RowIds]:
+    """Return the k best scores and their rows, best first; among equal scores the lower rows."""
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    rows = np.flatnonzero(scores >= least)
+    best, ids = by_score(scores[rows][None], rows[None])
+    return best[0, :k], ids[0, :k]

@@ -74,6 +74,10 @@ LANGUAGE = (
     "Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or else "
     "English."
 )
+FILTER = (
+    "Blocks that may be found, by the fields of their documents, such as 'date>=2024 and source==\"handbook\"'. Operators: == != < <= > >= in contains; "
+    "and, or, not and parentheses."
+)
 KEEP_FIELDS = (
     "Fields or columns of JSON, CSV, TSV and Parquet that are kept beside the text, with commas between them, such as date,source. A search shows them. "
     "What a file says of itself, such as front matter, is kept anyway."

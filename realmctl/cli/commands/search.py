@@ -48,6 +48,7 @@ class Search(InWorkspace):
         explicit_only=True,
         default=None,
     )
+    filter: str | None = setting(help_texts.FILTER, default=None)
     bm25_weight: float | None = setting(help_texts.BM25_WEIGHT, default=None, at_least=0, at_most=1e6, advanced=True)
     fusion: Fusion | None = setting(help_texts.FUSION, default=None, advanced=True)
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
@@ -86,12 +87,13 @@ class Search(InWorkspace):
                         "text": hit.block.text,
                         "copies": [other.id for other in hit.copies],
                     }
-                    for hit in found.search(each, self.top)
+                    for hit in found.search(each, self.top, self.filter)
                 ],
             }
             for each in self.query
         ]
-        show({"search": found.profile.told() if found.profile else {}, "results": results}, _results_text)
+        told = {**(found.profile.told() if found.profile else {}), **({"filter": self.filter} if self.filter else {})}
+        show({"search": told, "results": results}, _results_text)
 
 
 def _results_text(value: Mapping[str, Any]) -> str:
@@ -109,6 +111,7 @@ def _results_text(value: Mapping[str, Any]) -> str:
             lines += textwrap.wrap("; ".join(told), WIDTH, initial_indent="   ", subsequent_indent="   ")
             lines += [f"   {piece}" for line in hit["text"].splitlines() for piece in textwrap.wrap(line, WIDTH)]
             lines += [f"   the same text: {', '.join(hit['copies'])}"] * bool(hit["copies"])
-        lines += ["no block shares a word with it"] * (not result["hits"])
+        none = "no block that passes the filter" if "filter" in value["search"] else "no block"
+        lines += [f"{none} shares a word with it"] * (not result["hits"])
         lines += [""] * several
     return "\n".join(lines).rstrip()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.extras.ir.ranking.judged import judged_alone, judged_questions
@@ -25,6 +26,7 @@ from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say, warn
 from realmctl.questions.questions import Question
 from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
+from realmctl.retrieval.search.filters import Filter, filtered
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.reranking import Reranking, found_reranker
@@ -46,9 +48,10 @@ class RankedQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchedRanking(RankingDescription):
-    """A ranking, with how it was searched."""
+    """A ranking, with how it was searched. filter: which blocks could be found; empty for all."""
 
     search: SearchProfile
+    filter: str = ""
 
 
 def check_ranking(settings: RankSettings) -> None:
@@ -58,6 +61,8 @@ def check_ranking(settings: RankSettings) -> None:
         found_reranker(settings.rerank)
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
+    if settings.filter:
+        Filter(settings.filter, Corpus(settings.blocks).columns.types)
     for searcher in searchers_of(settings.method):
         searcher.check(dataclasses.replace(_inputs(settings), bm25_stemmer=profile.bm25_stemmer))
 
@@ -94,9 +99,8 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
             asked.write(json.dumps(record, ensure_ascii=False) + "\n")
             counts["hits"] += len(ranked.names)
             counts["without_hits"] += not ranked.names
-    write_description(
-        out.file(RANKING), SearchedRanking(unit=settings.unit, reranked=profile.rerank_depth, search=profile)
-    )
+    described = {"unit": settings.unit, "search": profile, "filter": settings.filter}
+    write_description(out.file(RANKING), SearchedRanking(reranked=profile.rerank_depth, **described))
     if settings.qrels is not None and reranking is not None:
         counts |= gains(settings.qrels, out.scratch("before") / "run.trec", out.file("run.trec"))
     if settings.qrels is not None and settings.unit == "document":
@@ -127,12 +131,12 @@ def ranked_queries(
     on_progress: called with the number of further queries that were searched. reranking: what reads the first blocks again; a document then has
     the best place of its blocks in the new order.
     """
-    rest = iter(queries)
+    rest, among = iter(queries), filtered(settings.filter or None, searcher.corpus)
     while part := list(islice(rest, QUERIES_RERANKED_AT_ONCE if reranking else QUERIES_AT_ONCE)):
         found: list[tuple[Scores, RowIds]] = []
         for batch in batched(part, settings.batch_size):
             texts = [query.question for query in batch]
-            found += searcher.ranked(searcher.tokens(texts), settings.depth_of_search)
+            found += searcher.ranked(searcher.tokens(texts), settings.depth_of_search, among)
             on_progress(0 if reranking else len(texts))
         blocks = searcher.corpus.blocks({row for _, rows in found for row in rows.tolist()})
         own = [[blocks[row] for row in rows.tolist()] for _, rows in found]

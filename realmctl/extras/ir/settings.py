@@ -47,6 +47,7 @@ class RankSettings(Settings):
         choices=search_methods,
     )
     top: int = setting("Number of blocks or documents in the ranking of a query.", default=100, at_least=1)
+    filter: str = setting(help_texts.FILTER, default="", left_out_at="")
     unit: Literal["block", "document"] = setting(
         "What is ranked. document: the documents that the blocks were cut from, ranked by their best block (MaxP).",
         default="block",

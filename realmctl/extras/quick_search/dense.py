@@ -16,11 +16,11 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.extras.quick_search.bert import Floats, OtherTower, QuickTower
 from realmctl.index.index_type import DESCRIPTION_FILE, open_index
-from realmctl.index.protocol import Index
+from realmctl.index.merged import best_among
+from realmctl.index.protocol import Index, RowIds, Scores, best_rows
 from realmctl.index.vectors import VECTORS_FILE, chunks, open_vectors
 from realmctl.retrieval.search.block_search import Ranker, SearchInputs, scale_of
 from realmctl.retrieval.search.parts import require_parts
-from realmctl.retrieval.search.postings import best_rows
 from realmctl.tokens.tokenizer import Tokenizer
 
 GPUS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
@@ -74,6 +74,11 @@ class QuickDense(Ranker):
         best = [best_rows(self._scores(self.tower.embed(self._ids(each))), min(k, len(self.corpus))) for each in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK, rows_BK
+
+    def nearest_among(self, tokens: Sequence[TokenIds], k: int, rows: RowIds) -> list[tuple[Scores, RowIds]]:
+        """The best of some blocks by inner product."""
+        query_BD = np.stack([self.tower.embed(self._ids(each)) for each in tokens])
+        return best_among(lambda own: query_BD @ np.asarray(self.vectors[own], np.float32).T, k, rows)
 
     def _ids(self, tokens: TokenIds) -> NDArray[np.int64]:
         """The input of a question, as `Retriever.pack_queries` lays it out."""

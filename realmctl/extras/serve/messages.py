@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -36,6 +36,9 @@ Name = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 NewId = Annotated[Name, AfterValidator(one_line)]
 
 
+FilterText = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+
+
 class Message(BaseModel):
     """Base of what is read. An unknown field is an error, and so is a value of another type: true is no number."""
 
@@ -52,12 +55,15 @@ class Ask(Message):
 
 class Search(Message):
     """Words or a question, for which the best blocks are looked up and not read. `method`: one of the status's search_methods. `rerank`: false
-    leaves out the server's reranker, which is faster."""
+    leaves out the server's reranker, which is faster. `filter`: which blocks may be found, by the fields of their documents, such as
+    `date >= 2024 and source == "handbook"`.
+    """
 
     query: Words
     top: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] = 5
     method: Annotated[str, Field(max_length=MOST_CHARACTERS)] | None = None
     rerank: bool = True
+    filter: FilterText | None = None
 
 
 class Fill(Message):
@@ -245,7 +251,7 @@ class Latency(BaseModel):
 class StatusReply(BaseModel):
     """What is served, and how it goes. `refused` counts requests that met a full queue. `examples`: what may be asked, filled or searched for.
 
-    `search_methods`: the first is the default. `newer_models`: what other runs have made since the start, and is served after a restart.
+    `search_methods`: the first is the default. `fields`: what filters may name, with its type. `newer_models`: what other runs have made since the start, and is served after a restart.
     """
 
     version: str
@@ -255,6 +261,7 @@ class StatusReply(BaseModel):
     can_fill: bool
     search_methods: list[str]
     reranker: str | None
+    fields: dict[str, str]
     newer_models: list[str]
     examples: list[str]
     edits_allowed: bool
@@ -265,6 +272,12 @@ class StatusReply(BaseModel):
     largest_batch: int
     uptime_seconds: float
     latency: dict[str, Latency]
+
+
+class Health(BaseModel):
+    """The server works."""
+
+    status: Literal["ok"] = "ok"
 
 
 class ErrorReply(BaseModel):

@@ -34,7 +34,7 @@ from realmctl.extras.serve.messages import (
 )
 from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index
+from realmctl.index.protocol import Index, RowIds
 from realmctl.pipeline.choosing import fitting
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.asking import answered_without, named_rows
@@ -44,6 +44,7 @@ from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.retrieval.search.filters import filtered
 from realmctl.retrieval.search.methods import FUSED, hybrid, start_method
 from realmctl.retrieval.search.opening import require_blocks
 from realmctl.retrieval.search.postings import Bm25Ranking
@@ -222,21 +223,32 @@ class Models:
             for one, answered in zip(asked, found, strict=True)
         ]
 
-    def search(self, asked: Sequence[Search]) -> list[SearchReply]:
-        """Find blocks for queries, all with the same `top` and `method`, in one batch. Raises ConfigError if there is no such method here."""
+    def passing(self, within: Sequence[str]) -> RowIds:
+        """Rows of the blocks that pass filters, rising. Raises ConfigError."""
+        found = filtered(within, self.corpus)
+        assert found is not None
+        return found
+
+    def search(self, asked: Sequence[Search], within: Sequence[str] = ()) -> list[SearchReply]:
+        """Find blocks for queries, all with the same `top`, `method` and `filter`, in one batch. within: further filters. Raises ConfigError if there is
+        no such method here, and for what is no filter of these blocks.
+        """
         if self.searches is None:
             raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
         search, marks = self.searches.by(asked[0].method, asked[0].rerank), self.searches.marks
         queries = [one.query for one in asked]
-        found = search.search_together(queries, asked[0].top)
+        filters = [each for each in (*within, asked[0].filter) if each is not None]
+        found = search.search_together(queries, asked[0].top, filters or None)
         closeness = self.searches.closeness
         is_dense = search.profile is not None and search.profile.method == "dense"
-        far = closeness.nothing_close(queries, found, marks, is_dense) if closeness else [False] * len(queries)
+        judged = closeness if not filters else None  # by all blocks
+        far = judged.nothing_close(queries, found, marks, is_dense) if judged else [False] * len(queries)
         return [
             SearchReply(
                 version=self.version.name,
                 nothing_close=is_far,
-                search={} if search.profile is None else search.profile.told(),
+                search=({} if search.profile is None else search.profile.told())
+                | ({"filter": one.filter} if one.filter else {}),
                 hits=[
                     HitReply(
                         **described(hit.block),

@@ -47,6 +47,7 @@ from realmctl.extras.serve.versions import Versions
 from realmctl.extras.serve.worker import Argument, QueueFull, Reply, Worker
 from realmctl.log import say, warn
 
+Filters = tuple[str, ...]
 SHOWN_BLOCKS = 200
 """Blocks of a document that are shown at once."""
 SECONDS_BETWEEN_LOOKS = 5.0
@@ -78,9 +79,13 @@ class Service:
         """Queue a question. Raises QueueFull."""
         return self._submit("ask", ("ask", asked.top), Models.ask, asked)
 
-    def search(self, asked: Search) -> Future[SearchReply]:
-        """Queue a search. Raises QueueFull."""
-        return self._submit("search", ("search", asked.method, asked.rerank, asked.top), Models.search, asked)
+    def search(self, asked: Search, within: Filters = ()) -> Future[SearchReply]:
+        """Queue a search. within: filters that hits pass beside that of the request. Raises QueueFull."""
+
+        def found(models: Models, batch: Sequence[Search]) -> list[SearchReply]:
+            return models.search(batch, within)
+
+        return self._submit("search", ("search", asked.method, asked.rerank, asked.top, asked.filter, *within), found, asked)
 
     def fill(self, asked: Fill) -> Future[FillReply]:
         """Queue a sentence. Raises QueueFull."""
@@ -117,10 +122,10 @@ class Service:
         """Seconds after which a queue that is full now is probably empty."""
         return max(1, round(self.latencies.median("ask") or 1))
 
-    def block(self, name: str) -> ServedBlockReply:
-        """Return a block. Raises UnknownBlock."""
+    def block(self, name: str, within: Filters = ()) -> ServedBlockReply:
+        """Return a block that passes the filters `within`. Raises UnknownBlock."""
         models = self.models
-        row = _row(models, name)
+        row = _row(models, name, within)
         block = models.corpus.block(row)
         return ServedBlockReply(
             **described(block),
@@ -128,10 +133,10 @@ class Service:
             document_blocks=[models.corpus.block(each).id for each in models.rows_of_document(row)],
         )
 
-    def document(self, name: str) -> DocumentReply:
-        """Return the document of a block: its blocks, or of a long one those around the block. Raises UnknownBlock."""
+    def document(self, name: str, within: Filters = ()) -> DocumentReply:
+        """Return the document of a block that passes the filters `within`: its blocks, or of a long one those around the block. Raises UnknownBlock."""
         models = self.models
-        row = _row(models, name)
+        row = _row(models, name, within)
         rows = models.rows_of_document(row)
         place = rows.index(row)
         first = max(0, min(place - SHOWN_BLOCKS // 2, len(rows) - SHOWN_BLOCKS))
@@ -276,8 +281,8 @@ class Service:
             self._editing.release()
             done.set_result(reply)
 
-    def status(self) -> StatusReply:
-        """What is served, and how it goes."""
+    def status(self, within: Filters = ()) -> StatusReply:
+        """What is served, and how it goes; without examples of blocks where filters are set before all."""
         models = self.models
         index = models.version.index
         return StatusReply(
@@ -288,8 +293,9 @@ class Service:
             can_fill=models.filler is not None,
             search_methods=models.searches.names if models.searches else [],
             reranker=models.searches.reranking.name if models.searches and models.searches.reranking else None,
+            fields={**models.corpus.columns.types},
             newer_models=self.newer_models(),
-            examples=models.examples(),
+            examples=models.examples() if not within else [],
             edits_allowed=self.edits_allowed,
             editing=self._editing.locked(),
             waiting=self._worker.waiting,
@@ -299,6 +305,11 @@ class Service:
             uptime_seconds=round(time.monotonic() - self._start, 1),
             latency=self.latencies.summary(),
         )
+
+    @property
+    def is_working(self) -> bool:
+        """Whether requests are computed."""
+        return self._worker.is_working
 
     def stop(self) -> None:
         """Compute what waits, then end the worker."""
@@ -312,8 +323,8 @@ def _spellings(folders: Iterable[Path]) -> list[str]:
     return sorted(found - {".", os.sep}, key=len, reverse=True)
 
 
-def _row(models: Models, name: str) -> int:
-    if name not in models.row_of:
+def _row(models: Models, name: str, within: Filters = ()) -> int:
+    if name not in models.row_of or (within and models.row_of[name] not in models.passing(within)):
         raise UnknownBlock(f"There is no block {name[:80]!r} in the version that is served. Name the id of a block.")
     return models.row_of[name]
 

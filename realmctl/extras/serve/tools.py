@@ -40,6 +40,7 @@ from realmctl.extras.serve.messages import (
     MOST_CHARACTERS_OF_A_LINE,
     Ask,
     AskReply,
+    FilterText,
     Message,
     Name,
     Search,
@@ -54,7 +55,8 @@ from realmctl.version import __version__
 Reply = TypeVar("Reply", bound=BaseModel)
 INSTRUCTIONS = (
     "Documents, cut into blocks. `search` finds blocks for words or a question; `read_block` gives a block and the ids of the "
-    "other blocks of its document{ask}. Quote the id of the block that a statement comes from."
+    "other blocks of its document{ask}. Quote the id of the block that a statement comes from. A filter of "
+    "`search` may name these fields: {fields}."
 )
 ASK = "; `ask` answers a short factual question with the span and the block that it stands in"
 NO_REQUEST = "[]"
@@ -66,6 +68,13 @@ class SearchTool(Message):
 
     query: Annotated[Words, Field(description="Words, or a question.")]
     top: Annotated[int, Field(ge=1, le=MOST_CANDIDATES, description="Number of blocks.")] = 5
+    filter: Annotated[
+        FilterText | None,
+        Field(
+            description='Which blocks may be found, by fields of their documents: date >= 2024 and (source == "handbook" or tags contains "x"). '
+            "Operators: == != < <= > >= in contains; and, or, not, parentheses."
+        ),
+    ] = None
 
 
 class AskTool(Message):
@@ -104,7 +113,7 @@ def mcp_server(service: Service) -> Server[Any]:
     """Return a server of the tools. It runs over stdio (`run_stdio`) or over HTTP (`streamable_http_app`)."""
 
     async def search(asked: SearchTool) -> SearchReply:
-        return await _computed(service.search(Search(query=asked.query, top=asked.top)))
+        return await _computed(service.search(Search(query=asked.query, top=asked.top, filter=asked.filter)))
 
     async def ask(asked: AskTool) -> AskReply:
         return await _computed(service.ask(Ask(question=asked.question, top=asked.top)))
@@ -145,7 +154,9 @@ def mcp_server(service: Service) -> Server[Any]:
         told = TextContent(type="text", text=reply.model_dump_json())
         return CallToolResult(content=[told], structured_content=reply.model_dump(mode="json"))
 
-    instructions = INSTRUCTIONS.format(ask=ASK if "ask" in by_name else "")
+    types = service.models.corpus.columns.types
+    fields = ", ".join(f"{name} ({kind})" for name, kind in types.items())
+    instructions = INSTRUCTIONS.format(ask=ASK if "ask" in by_name else "", fields=fields)
     return Server(
         "realmctl", version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool
     )

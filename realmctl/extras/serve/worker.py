@@ -66,6 +66,11 @@ class Worker:
         """Number of calls that wait."""
         return self._calls.qsize()
 
+    @property
+    def is_working(self) -> bool:
+        """Whether the thread computes what is asked."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Compute what waits, then end the thread."""
         self._calls.put(None)

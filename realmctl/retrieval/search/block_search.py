@@ -82,9 +82,26 @@ class BlockSearch(ABC):
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
         """Scores and rows of the k best blocks of each question, both [B, K], best first. What is trained must be in evaluation mode."""
 
-    def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
-        """Scores and rows of the hits of each question among its k best blocks, best first. A fused ranking may be longer than k."""
-        nearest = zip(*self.nearest(tokens, k), strict=True)
+    def nearest_among(self, tokens: Sequence[TokenIds], k: int, rows: RowIds) -> Iterable[tuple[Scores, RowIds]]:
+        """Scores and rows of the k best of some blocks for each question, best first. All blocks are ranked; a searcher that can do better does.
+
+        rows: rows of at least one block, rising.
+        """
+        for scores, found in zip(*self.nearest(tokens, len(self.corpus)), strict=True):
+            kept = np.isin(found, rows)
+            yield scores[kept][:k], found[kept][:k]
+
+    def ranked(self, tokens: Sequence[TokenIds], k: int, among: RowIds | None = None) -> list[tuple[Scores, RowIds]]:
+        """Scores and rows of the hits of each question among its k best blocks, best first. A fused ranking may be longer than k.
+
+        among: rows of the blocks that may be hits, rising; None: all.
+        """
+        if among is None:
+            nearest: Iterable[tuple[Scores, RowIds]] = zip(*self.nearest(tokens, k), strict=True)
+        elif len(among):
+            nearest = self.nearest_among(tokens, k, among)
+        else:
+            return [(np.empty(0, np.float32), among) for _ in tokens]
         return [(scores[scores > self.least_score], rows[scores > self.least_score]) for scores, rows in nearest]
 
     def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:

@@ -6,7 +6,8 @@ import copy
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -19,11 +20,12 @@ from realmctl.artifacts import Artifact, Writer, require_descent, require_same_v
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, as_realmctl_error, require_package
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index
+from realmctl.index.merged import best_among
+from realmctl.index.protocol import Index, RowIds, Scores, best_rows
 from realmctl.log import say
 from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.block_search import SearchInputs
-from realmctl.retrieval.search.postings import K1, B, Postings, best_rows, looked_for
+from realmctl.retrieval.search.postings import K1, B, Postings, looked_for
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.retrieval.search.stems import Stems, check_stemmer
 
@@ -104,19 +106,21 @@ class BM25Searcher(Searcher):
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks by scaled BM25; equal scores are ordered by rising row."""
-        best = [
-            best_rows(self.postings.score(looked_for(question, self.wordpiece, self.stems)), min(k, len(self.corpus)))
-            for question in tokens
-        ]
+        best = [best_rows(self._raw(question), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK * np.float32(self.scale.value), rows_BK
 
+    def nearest_among(self, tokens: Sequence[TokenIds], k: int, rows: RowIds) -> Iterator[tuple[Scores, RowIds]]:
+        for question in tokens:
+            scores = self._raw(question) * np.float32(self.scale.value)
+            yield from best_among(partial(np.take, scores[None], axis=1), k, rows)
+
+    def _raw(self, question: TokenIds) -> NDArray[np.float32]:
+        return self.postings.score(looked_for(question, self.wordpiece, self.stems))
+
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Scaled BM25, with a gradient for the scale."""
-        raw = [
-            self.postings.score(looked_for(question, self.wordpiece, self.stems))[rows]
-            for question, rows in zip(tokens, rows_QK, strict=True)
-        ]
+        raw = [self._raw(question)[rows] for question, rows in zip(tokens, rows_QK, strict=True)]
         scaled_QK: Tensor = self.scale(torch.from_numpy(np.stack(raw)).to(self.device))
         return scaled_QK
 

@@ -21,7 +21,8 @@ from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index
+from realmctl.index.merged import best_among
+from realmctl.index.protocol import Index, RowIds, Scores, check_queries
 from realmctl.models.precision import to_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
@@ -94,8 +95,15 @@ class DenseSearcher(Searcher):
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks of the index by inner product."""
-        query_BD = embed_questions(self.retriever, self.collator, tokens, precision=self.precision)
-        return self.index.search(query_BD, k)
+        return self.index.search(self._embedded(tokens), k)
+
+    def nearest_among(self, tokens: Sequence[TokenIds], k: int, rows: RowIds) -> list[tuple[Scores, RowIds]]:
+        """The best of some blocks: their vectors are scored, whatever the type of the index."""
+        query_BD = check_queries(self._embedded(tokens), k, dimension=self.index.dimension)
+        return best_among(lambda own: query_BD @ self.index.vectors(own).T, k, rows)
+
+    def _embedded(self, tokens: Sequence[TokenIds]) -> NDArray[np.float32]:
+        return embed_questions(self.retriever, self.collator, tokens, precision=self.precision)
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Inner products of the current query vectors with the frozen block vectors."""

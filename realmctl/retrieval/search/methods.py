@@ -130,9 +130,9 @@ class Hybrid(BlockSearch):
         scores, rows = zip(*self.ranked(tokens, k), strict=True)
         return np.stack([own[:width] for own in scores]), np.stack([own[:width] for own in rows])
 
-    def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
-        width = min(max(k, self.depth), len(self.corpus))
-        found = zip(*(searcher.ranked(tokens, width) for searcher in self.searchers), strict=True)
+    def ranked(self, tokens: Sequence[TokenIds], k: int, among: RowIds | None = None) -> list[tuple[Scores, RowIds]]:
+        width = min(max(k, self.depth), len(self.corpus if among is None else among))
+        found = zip(*(searcher.ranked(tokens, width, among) for searcher in self.searchers), strict=True)
         return [fuse(own, width, self.weights, self.fusion, self.searchers[0].unit_score) for own in found]
 
 

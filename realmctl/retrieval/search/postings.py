@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +28,8 @@ from realmctl.artifacts.series import readable_versions
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, RealmctlError, one_line, require_package
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index, by_score
+from realmctl.index.merged import best_among
+from realmctl.index.protocol import Index, RowIds, Scores, best_rows
 from realmctl.log import say
 from realmctl.pipeline.choosing import beside
 from realmctl.pipeline.making import make_version, write_version
@@ -158,14 +160,6 @@ class _Documents:
             yield self.corpus.title(row).tolist() + self.corpus.tokens(row).tolist()
 
 
-def best_rows(scores: NDArray[Any], k: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the k best scores and their rows, best first; among equal scores the lower rows."""
-    least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    rows = np.flatnonzero(scores >= least)
-    best, ids = by_score(scores[rows][None], rows[None])
-    return best[0, :k], ids[0, :k]
-
-
 KEPT_FROM = 1_000
 """BM25 of fewer blocks is computed at each start, which takes less time than writing it."""
 
@@ -201,10 +195,16 @@ class Bm25Ranking(Ranker):
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks by BM25; equal scores are ordered by rising row."""
-        asked = [looked_for(question, self.wordpiece, self.stems) for question in tokens]
-        best = [best_rows(self.postings.score(question), min(k, len(self.corpus))) for question in asked]
+        best = [best_rows(self._scores(question), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK, rows_BK
+
+    def nearest_among(self, tokens: Sequence[TokenIds], k: int, rows: RowIds) -> Iterator[tuple[Scores, RowIds]]:
+        for question in tokens:
+            yield from best_among(partial(np.take, self._scores(question)[None], axis=1), k, rows)
+
+    def _scores(self, question: TokenIds) -> NDArray[Any]:
+        return self.postings.score(looked_for(question, self.wordpiece, self.stems))
 
 
 def looked_for(question: TokenIds, words: Tokenizer, stems: Stems | None) -> TokenIds:

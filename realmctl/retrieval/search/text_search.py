@@ -19,6 +19,7 @@ from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.search.block_search import BlockSearch, Hit
+from realmctl.retrieval.search.filters import filtered
 from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.reranking import Reranking
 
@@ -56,31 +57,37 @@ class TextSearch:
         other.blocks = other._searcher.corpus
         return other
 
-    def search(self, question: str, k: int = 5) -> list[Hit]:
+    def search(self, question: str, k: int = 5, filter: str | Sequence[str] | None = None) -> list[Hit]:
         """Return the k best blocks for a question, best first; fewer when there are no more, or BM25 finds no more that share a word.
 
         Blocks of the same text are one hit, that of the best; see `Hit.copies`.
 
+        filter: which blocks may be hits, by the fields of their documents (`realmctl.retrieval.search.filters`); of several, those that pass all.
+
         Raises:
-            ConfigError: the question is empty, k is below 1, or the model retrieves no blocks.
+            ConfigError: the question is empty, k is below 1, the filter is none of these blocks, or the model retrieves no blocks.
 
         Examples:
-            >>> for hit in model.search("Who wrote it?", k=5):
-            ...     print(hit.score, hit.block.title, hit.block.text)
+            >>> for hit in model.search("Who wrote it?", k=5, filter='date >= 2024 and source == "handbook"'):
+            ...     print(hit.score, hit.block.title, hit.block.fields, hit.block.text)
         """
-        return self.search_together([question], k)[0]
+        return self.search_together([question], k, filter)[0]
 
-    def search_together(self, questions: Sequence[str], k: int = 5) -> list[list[Hit]]:
+    def search_together(
+        self, questions: Sequence[str], k: int = 5, filter: str | Sequence[str] | None = None
+    ) -> list[list[Hit]]:
         """Return for each question what `search` returns. All are embedded and looked up at once. Raises what `search` raises."""
         require_questions(questions, "k", k)
+        among = filtered(filter, self.searcher.corpus)
         if self.reranking is None:
-            return self._found(questions, k)
-        return [own[:k] for own in self.reranking.hits(questions, self._found(questions, max(k, self.reranking.depth)))]
+            return self._found(questions, k, among)
+        first = self._found(questions, max(k, self.reranking.depth), among)
+        return [own[:k] for own in self.reranking.hits(questions, first)]
 
-    def _found(self, questions: Sequence[str], k: int) -> list[list[Hit]]:
+    def _found(self, questions: Sequence[str], k: int, among: RowIds | None) -> list[list[Hit]]:
         tokens, width = self.searcher.tokens(questions), k
         while True:
-            ranked = self.searcher.ranked(tokens, width)
+            ranked = self.searcher.ranked(tokens, width, among)
             places = [self._different(rows, k) for _, rows in ranked]
             if width >= AS_DEEP * k or all(
                 len(own) == k or len(rows) < width for own, (_, rows) in zip(places, ranked, strict=True)

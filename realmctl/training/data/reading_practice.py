@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
+from realmctl.index.protocol import best_rows
 from realmctl.log import progress
 from realmctl.models.inputs import Collator
-from realmctl.retrieval.search.postings import Postings, best_rows
+from realmctl.retrieval.search.postings import Postings
 from realmctl.spans.query import Query, hide
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.frame import AROUND_ONE

@@ -16,9 +16,10 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError, ResourceError
+from realmctl.index.protocol import best_rows
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.postings import K1, B, best_rows
+from realmctl.retrieval.search.postings import K1, B
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline, documents

@@ -51,7 +51,7 @@ class Given:
         self.found, self.asked = found, []
         self.score_BN = np.random.default_rng(seed).normal(size=(len(found), 10)).astype(np.float32)
 
-    def ranked(self, tokens, k):
+    def ranked(self, tokens, k, among=None):
         self.asked.append(k)
         best = [
             sorted(found, key=lambda row: -own[row])[:k] for own, found in zip(self.score_BN, self.found, strict=True)
@@ -120,7 +120,7 @@ class Fixed:
     def __init__(self, scores, rows, blocks=12):
         self.corpus, self.found = range(blocks), (scores.astype(np.float32), np.array(rows, np.int64))
 
-    def ranked(self, tokens, k):
+    def ranked(self, tokens, k, among=None):
         return [self.found for _ in tokens]
 
 

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import Future
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from realmctl.extras.serve.messages import (
@@ -17,6 +17,7 @@ from realmctl.extras.serve.messages import (
     ErrorReply,
     Fill,
     FillReply,
+    Health,
     LeaveOut,
     LeaveOutReply,
     NewDocument,
@@ -27,10 +28,11 @@ from realmctl.extras.serve.messages import (
     StatusReply,
 )
 from realmctl.extras.serve.service import Service
+from realmctl.extras.serve.web.guards import FILTER_HEADER, HEALTH
 from realmctl.extras.serve.web.tokens import is_token
 from realmctl.extras.serve.worker import Reply
 
-router = APIRouter(prefix="/api/v1")
+router, health = APIRouter(prefix="/api/v1"), APIRouter()
 Errors = dict[int | str, dict[str, Any]]
 
 
@@ -85,10 +87,24 @@ async def _reply(future: Future[Reply]) -> Reply:
     return await asyncio.shield(asyncio.wrap_future(future))
 
 
+Within = Annotated[
+    list[str] | None,
+    Header(alias=FILTER_HEADER, description="Filters of a proxy: nothing is found or read but blocks that pass all."),
+]
+
+
+@health.get(HEALTH, responses=_errors(503))
+async def healthz(served: Served) -> Health:
+    """Whether requests are computed. Any Host may ask."""
+    if not served.is_working:
+        raise HTTPException(503, "The thread that computes has ended. Start the server again.")
+    return Health()
+
+
 @router.get("/status")
-async def status(served: Served) -> StatusReply:
+async def status(served: Served, within: Within = None) -> StatusReply:
     """What is served, how many requests wait, and their latency."""
-    return served.status()
+    return served.status(tuple(within or ()))
 
 
 @router.post("/ask", responses=ASKING)
@@ -98,9 +114,9 @@ async def ask(message: Ask, served: Served) -> AskReply:
 
 
 @router.post("/search", responses=ASKING)
-async def search(message: Search, served: Served) -> SearchReply:
+async def search(message: Search, served: Served, within: Within = None) -> SearchReply:
     """Find the best blocks for some words. This needs no model that reads."""
-    return await _reply(served.search(message))
+    return await _reply(served.search(message, tuple(within or ())))
 
 
 @router.post("/fill", responses=ASKING)
@@ -116,15 +132,15 @@ async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
 
 
 @router.get("/blocks", responses=READING)
-async def block(name: BlockId, served: Served) -> ServedBlockReply:
+async def block(name: BlockId, served: Served, within: Within = None) -> ServedBlockReply:
     """A block by its id."""
-    return served.block(name)
+    return served.block(name, tuple(within or ()))
 
 
 @router.get("/document", responses=READING)
-async def document(name: BlockId, served: Served) -> DocumentReply:
+async def document(name: BlockId, served: Served, within: Within = None) -> DocumentReply:
     """The document of a block, as the blocks that it was cut into; of a long one 200 around the block."""
-    return served.document(name)
+    return served.document(name, tuple(within or ()))
 
 
 @router.put("/blocks", responses=EDITING, dependencies=[Depends(require_token)])

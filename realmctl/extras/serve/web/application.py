@@ -69,6 +69,7 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None, mcp: b
     )
     app.state.service, app.state.token = service, token
     app.include_router(api.router)
+    app.include_router(api.health)
     app.include_router(page.router)
     tools = None
     if mcp:

@@ -36,6 +36,15 @@ FOREIGN = (
     "This request comes from a page of another site. It is refused. A proxy before this server must pass on the Host header of "
     "the browser."
 )
+FILTER_HEADER = "X-Realmctl-Filter"
+"""A header by which a proxy says which blocks its client may read."""
+FILTERED = frozenset({"/api/v1/status", "/api/v1/search", "/api/v1/blocks", "/api/v1/document"})
+"""What obeys it. Below these, what changes a block does not."""
+COMPUTED = ("/api/", "/mcp", "/v1/")
+"""Where requests are computed from blocks; other addresses are files of the page."""
+UNFILTERED = f"This request has the header {FILTER_HEADER}, which only search and reading obey. It is refused."
+HEALTH = "/healthz"
+"""What says whether the server works. Probes of Kubernetes and of load balancers send the address of a pod as Host."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -61,7 +70,7 @@ STOPPING = "The server stops, and this request was not computed in time. Send it
 class Guard:
     """ASGI middleware that refuses requests, and adds the security headers to every reply.
 
-    It refuses other names of the server and bodies of an ambiguous length (400), what pages of other origins send (403), and long bodies (413).
+    It refuses other names of the server but for `/healthz`, and bodies of an ambiguous length (400), what pages of other origins send (403), and long bodies (413).
     hosts: the names that a Host header may have, without port.
     """
 
@@ -95,8 +104,11 @@ class Guard:
 
         headers = Headers(scope=scope)
         app = self.app
-        if host_name(headers) not in self.hosts:
+        is_probe = scope["path"] == HEALTH and scope["method"] in SAFE_METHODS  # whose reply says nothing of the blocks
+        if not is_probe and host_name(headers) not in self.hosts:
             app = JSONResponse({"error": UNKNOWN_HOST}, 400)
+        elif FILTER_HEADER in headers and not is_filtered(scope["path"], scope["method"]):
+            app = JSONResponse({"error": UNFILTERED}, 403)
         elif scope["method"] not in SAFE_METHODS and is_foreign(headers):
             app = JSONResponse({"error": FOREIGN}, 403)
         elif is_ambiguous(headers):
@@ -162,6 +174,13 @@ def _as_sent(text: str) -> str | None:
 
 def _address(text: str) -> str:
     return str(ip_address(text.removeprefix("[").removesuffix("]").partition("%")[0]))
+
+
+def is_filtered(path: str, method: str) -> bool:
+    """Whether a request reads no more than blocks that pass the filter of a proxy."""
+    if path in FILTERED:
+        return method in SAFE_METHODS or (method == "POST" and path == "/api/v1/search")
+    return not path.startswith(COMPUTED)
 
 
 def is_ambiguous(headers: Headers) -> bool:

@@ -48,12 +48,19 @@ async function refreshStatus() {
     find("what").textContent = status.can_fill ? "Words to search for, or a sentence with [MASK]" : "Words to search for";
     find("go").textContent = "Search";
     showMethods(status.search_methods, status.reranker);
+    showFields(status.fields);
   }
   find("newer").hidden = !status.newer_models.length;
   find("newer").textContent = `Made since this server was started: ${status.newer_models.join(", ")}. Restart realmctl serve to use it.`;
   const spent = Object.entries(status.latency).map(([kind, one]) =>
     `${kind}: ${one.requests} ${one.requests === 1 ? "request" : "requests"}, median ${one.p50_ms.toFixed(0)} ms, 95 % within ${one.p95_ms.toFixed(0)} ms`);
   find("latency").textContent = spent.join(" · ");
+}
+
+/** Offer a filter, and say what it may name. */
+function showFields(fields) {
+  find("filtering").hidden = !status.search_methods.length;
+  find("fields").textContent = `Fields: ${Object.entries(fields).map(([name, type]) => `${name} (${type})`).join(", ")}`;
 }
 
 /** Offer the methods of search, if there are several, and the reranker. Another choice searches again. */
@@ -82,7 +89,7 @@ async function run(before = null) {
     : call("POST", "ask", { question: text, compare: true }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
-  history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
+  history.replaceState(null, "", address(text));
   const best = isFilling ? words(reply.with_retrieval) : reply.answers[0]?.text ?? "no answer";
   const spent = `${Math.round(performance.now() - start)} ms`;
   say(before === null ? `Answered in ${spent}.` : `${before.said} The answer was “${before.best}” and is “${best}”.`);
@@ -97,13 +104,13 @@ async function search(text, number, before) {
   const start = performance.now();
   const reply = await attempt(() => call("POST", "search", {
     query: text, top: FOUND, method: document.querySelector("#methods input[name=method]:checked")?.value ?? null,
-    rerank: find("rerank")?.checked ?? true }));
+    rerank: find("rerank")?.checked ?? true, filter: find("filter").value.trim() || null }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
-  history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
+  history.replaceState(null, "", address(text));
   const found = `${reply.hits.length} ${reply.hits.length === 1 ? "block" : "blocks"} in ${Math.round(performance.now() - start)} ms.`;
   say(before === null ? found : `${before.said} ${found}`);
-  find("result").replaceChildren(...(reply.hits.length ? foundView(reply) : [element("p", {}, "No block shares a word with it.")]));
+  find("result").replaceChildren(...(reply.hits.length ? foundView(reply) : [element("p", {}, find("filter").value.trim() ? "No block that passes the filter shares a word with it." : "No block shares a word with it.")]));
   find("result").dataset.best = reply.hits[0]?.title ?? "nothing";
   await attempt(refreshStatus);
 }
@@ -128,11 +135,16 @@ function copiesView(hit) {
   return hit.copies.length ? element("p", { class: "soft" }, `The same text: ${hit.copies.join(", ")}`) : null;
 }
 
+/** The address of what the page shows: the question, and the filter if there is one. */
+function address(question, beside = {}) {
+  const filter = find("filter").value.trim();
+  return `#${new URLSearchParams({ q: question, ...(filter ? { f: filter } : {}), ...beside })}`;
+}
+
 /** Title and section of a block, as a link to its place in the document. */
 function titleView(candidate) {
   const name = [candidate.title || candidate.document || "(no title)", candidate.section].filter(Boolean).join(" / ");
-  const query = new URLSearchParams({ q: find("question").value.trim(), d: candidate.block });
-  return element("h3", {}, element("a", { href: `#${query}` }, name));
+  return element("h3", {}, element("a", { href: address(find("question").value.trim(), { d: candidate.block }) }, name));
 }
 
 /** What the document of a block says of itself, and the page of a PDF. */
@@ -153,7 +165,7 @@ async function showDocument(block) {
   let section = "";
   say("");
   find("result").replaceChildren(element("section", {},
-    question ? element("p", {}, element("a", { href: `#${new URLSearchParams({ q: question })}` }, "Back to what was found")) : null,
+    question ? element("p", {}, element("a", { href: address(question) }, "Back to what was found")) : null,
     element("h2", {}, reply.title || reply.document),
     element("p", { class: "soft" }, element("code", {}, reply.document), shownBlocks),
     ...reply.blocks.flatMap((one) => {
@@ -168,6 +180,8 @@ async function showDocument(block) {
 async function follow() {
   const named = new URLSearchParams(location.hash.slice(1));
   if (named.get("q")) find("question").value = named.get("q");
+  if (named.get("q")) find("filter").value = named.get("f") ?? "";
+  find("filtering").open = find("filter").value !== "";
   if (named.get("d")) await showDocument(named.get("d"));
   else if (named.get("q")) await run();
   else return false;
