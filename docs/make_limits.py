@@ -67,6 +67,8 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "the front matter of a Markdown file; a longer one is text",
         ),
         "corpus.formats.passages.MAX_JSON_FILE": ("bytes", "a JSON file that is read whole"),
+        "retrieval.search.filters.MOST_CHARACTERS": ("characters", "a filter"),
+        "retrieval.search.filters.MOST_VALUES": ("", "values that a filter compares with"),
         "corpus.fields_file.MOST_FIELDS": ("", "different fields of all documents; further ones are left out"),
         "corpus.fields_file.MOST_BYTES": ("bytes", "fields.json of blocks"),
         "extras.documents.html_lines.MOST_METAS": ("", "elements `meta` of a page of HTML that are looked at"),

@@ -99,8 +99,10 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
             asked.write(json.dumps(record, ensure_ascii=False) + "\n")
             counts["hits"] += len(ranked.names)
             counts["without_hits"] += not ranked.names
-    described = {"unit": settings.unit, "search": profile, "filter": settings.filter}
-    write_description(out.file(RANKING), SearchedRanking(reranked=profile.rerank_depth, **described))
+    write_description(
+        out.file(RANKING),
+        SearchedRanking(unit=settings.unit, reranked=profile.rerank_depth, search=profile, filter=settings.filter),
+    )
     if settings.qrels is not None and reranking is not None:
         counts |= gains(settings.qrels, out.scratch("before") / "run.trec", out.file("run.trec"))
     if settings.qrels is not None and settings.unit == "document":

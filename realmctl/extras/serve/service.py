@@ -85,7 +85,9 @@ class Service:
         def found(models: Models, batch: Sequence[Search]) -> list[SearchReply]:
             return models.search(batch, within)
 
-        return self._submit("search", ("search", asked.method, asked.rerank, asked.top, asked.filter, *within), found, asked)
+        return self._submit(
+            "search", ("search", asked.method, asked.rerank, asked.top, asked.filter, *within), found, asked
+        )
 
     def fill(self, asked: Fill) -> Future[FillReply]:
         """Queue a sentence. Raises QueueFull."""

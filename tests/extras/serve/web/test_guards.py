@@ -192,7 +192,9 @@ def sent_by_guard(headers: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
     async def send(message):
         sent.append(message)
 
-    asyncio.run(Guard(None, ["here"])({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive, send))
+    asyncio.run(
+        Guard(None, ["here"])({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive, send)
+    )
     return sent[0]["status"], dict(sent[0]["headers"]).get(b"connection", b"")
 
 

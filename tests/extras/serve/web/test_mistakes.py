@@ -120,7 +120,9 @@ def test_a_body_without_end_is_cut_off():
 
     guard = Guard(read_all, ["here"])
     with pytest.raises(HTTPException, match="413"):
-        asyncio.run(guard({"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"here")]}, receive, None))
+        asyncio.run(
+            guard({"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"here")]}, receive, None)
+        )
     assert sum(taken) <= MOST_BYTES + MOST_DISCARDED + 2 * 2**16
 
 
@@ -135,7 +137,9 @@ def test_a_body_that_stops_in_the_middle_is_waited_for_no_longer_than_the_limit(
         sent.append(message)
 
     headers = [(b"host", b"here"), (b"content-length", b"9999999")]
-    asyncio.run(Guard(None, ["here"])({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive, send))
+    asyncio.run(
+        Guard(None, ["here"])({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive, send)
+    )
     assert sent[0]["status"] == 413
 
 
