@@ -101,7 +101,7 @@ async def healthz(served: Served) -> Health:
     return Health()
 
 
-@router.get("/status")
+@router.get("/status", responses=_errors(422))
 async def status(served: Served, within: Within = None) -> StatusReply:
     """What is served, how many requests wait, and their latency."""
     return served.status(tuple(within or ()))

@@ -84,6 +84,7 @@ def test_the_api_is_documented(client):
     operations = {(method, path) for path, methods in document["paths"].items() for method in methods}
     name = "/api/v1/blocks"
     assert operations == {
+        ("get", "/healthz"),
         ("get", "/api/v1/status"),
         ("post", "/api/v1/ask"),
         ("post", "/api/v1/search"),
