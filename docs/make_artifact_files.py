@@ -238,12 +238,24 @@ KINDS: dict[str, Kind] = {
             "retrieved.json": "not for a closed-book qa-model",
         },
     ),
+    "cross-encoder": Kind(
+        "`rerank-finetune`",
+        {
+            "config.json": "the sizes of the model, and that its score is the logit",
+            "model.safetensors": "its weights; sentence-transformers' `CrossEncoder` loads the folder",
+            "tokenizer.json": "its tokenizer",
+            "tokenizer_config.json": "its options, among them the longest input",
+            **_METRICS,
+        },
+        {},
+        {},
+    ),
     "ranking": Kind(
-        "`rank`",
+        "`rank`, `rerank`",
         {
             "run.trec": "the ranking as a TREC run: query, Q0, block or document, rank, score, tag",
             "queries.jsonl": "id and text of each query",
-            "ranking.json": "what is ranked, blocks or documents",
+            "ranking.json": "what is ranked, blocks or documents, how it was searched, and what reranked how many hits",
         },
         {},
         {},

@@ -122,6 +122,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Questions and answers": {
         "inputs.rows.MAX_RECORD_CHARS": ("characters", "an item of a JSON list"),
+        "lab.cross_encoders.objective.MOST_NEGATIVES": (
+            "",
+            "negatives of a question that `rerank-finetune` draws from",
+        ),
         "lab.dpr.objective.MOST_NEGATIVES": ("", "hard negatives of a question that are kept"),
         "questions.questions.MAX_DOCUMENT_BYTES": ("bytes", "a question file that is one JSON document"),
         "questions.regexes.BUDGET_SECONDS": ("seconds", "the patterns of one question; then the verdict is timeout"),

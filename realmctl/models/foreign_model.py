@@ -19,7 +19,7 @@ AFTER_PADDING = ("xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text", "lon
 """Types of encoders, beside those of the families, whose positions begin behind that of padding."""
 
 
-def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, Any, int]:
+def open_foreign(folder: Path, kind: Any, what: str, flag: str, drawn: tuple[str, ...] = ()) -> tuple[Any, Any, int]:
     """Return the tokenizer, the model in float32 on the CPU, and the most tokens of an input.
 
     Args:
@@ -27,9 +27,10 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
         kind: class of transformers that builds the model, such as AutoModelForTokenClassification.
         what: what the folder should hold, such as `token-classification model`.
         flag: what the user named, for messages.
+        drawn: beginnings of the names of tensors that the file may lack, which are then random.
 
     Raises:
-        InputError: `folder` has no such model with a fast tokenizer, its weights are not finite, or the model brings its own code.
+        InputError: `folder` has no such model with a fast tokenizer, the file lacks a tensor, its weights are not finite, or the model brings its own code.
         ResourceError: the weights do not fit into the free memory.
     """
     config = read_config(folder, what)
@@ -39,13 +40,19 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str) -> tuple[Any, An
         open_tokenizer(library_file)  # which refuses what would take down the process
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-        model = kind.from_pretrained(str(folder), config=config, use_safetensors=True, trust_remote_code=False)
+        model, report = kind.from_pretrained(
+            str(folder), config=config, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+        )
         longest = min(int(tokenizer.model_max_length), _positions(model.config))
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
         raise as_realmctl_error(error, folder) or InputError(
             f"{flag}: no {what} can be loaded from there ({one_line(error)}). "
             "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
         ) from None
+    if missing := sorted(name for name in report["missing_keys"] if not name.startswith(drawn or "\0")):
+        raise InputError(
+            f"{flag}: its weights lack the tensor '{missing[0]}', so it is no trained {what}. Name another."
+        )
     if not tokenizer.is_fast:
         raise InputError(f"{flag}: its tokenizer does not give character offsets. Use a model with a tokenizer.json.")
     if tokenizer.pad_token is None:

@@ -14,6 +14,7 @@ from realmctl.extras.ir.beir_shortcut import Measured, make_table
 from realmctl.extras.ir.collect import Collect
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
+from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.lab.knn_lm.build_datastore import BuildDatastore
 from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
@@ -40,7 +41,7 @@ from tests.fixtures.realm_checkpoints import RECORDS, imported, open_qa
 
 
 @pytest.fixture(scope="module")
-def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifact]:
+def made(chain: Chain, cross_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Artifact]:
     """One artifact of every kind that stages make, in every form that has other files."""
     folder = tmp_path_factory.mktemp("made")
     model = pretrain(chain).make(folder / "model")
@@ -86,7 +87,9 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     queries = GenerateQueries(blocks=chain.blocks, **asking).make(folder / "queries")
     with chat_server(lambda number, body: f"Where did traveller {number} sleep?") as server:
         served = GenerateQueries(blocks=chain.blocks, lm="m", endpoint=server.url, sample=2).make(folder / "served")
-    collections = [negatives, queries, served, collection, make_table([one], chain.retriever, folder)]
+    passages = negatives.file("train.jsonl")
+    taught = RerankFinetune(start=str(cross_encoder), passages=passages, steps=1, batch_size=2).make(folder / "taught")
+    collections = [taught, negatives, queries, served, collection, make_table([one], chain.retriever, folder)]
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), train_reader=True).make(folder / "read")

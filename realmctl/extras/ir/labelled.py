@@ -9,6 +9,7 @@ the pairs and triplets of sentence-transformers one text each, `positive` and `n
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,19 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
             "" if identity is None else str(identity),
             scores if any(score is not None for score in scores) else (),
         )
+
+
+def known_answers(questions: Sequence[LabelledQuestion]) -> list[list[Document]]:
+    """Return for each question the positives of all questions with its id or its text, in whatever case and space. None of them is its negative."""
+    answers = defaultdict[tuple[str, str], list[Document]](list)
+    keys = [
+        [("text", " ".join(each.question.lower().split())), *([("id", each.id)] if each.id else [])]
+        for each in questions
+    ]
+    for own, question in zip(keys, questions, strict=True):
+        for key in own:
+            answers[key] += question.positives
+    return [[passage for key in own for passage in answers[key]] for own in keys]
 
 
 def _passages(record: Mapping[str, object], names: tuple[str, ...], where: str) -> list[tuple[Document, float | None]]:

@@ -7,8 +7,8 @@ Legend: B questions, K passages of a question, C passages of all processes, D pr
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
@@ -23,7 +23,7 @@ from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import TokenIds
 from realmctl.corpus.document import Document
 from realmctl.errors import InputError
-from realmctl.extras.ir.labelled import LabelledQuestion
+from realmctl.extras.ir.labelled import LabelledQuestion, known_answers
 from realmctl.extras.ir.ranking.judged import training_questions
 from realmctl.lab.dpr.settings import DprSettings
 from realmctl.log import say, warn
@@ -85,16 +85,10 @@ def usable_questions(
             if score is not None or not taught
         ]
 
-    held, answers = [], defaultdict[Hashable, set[int]](set)
-    for item in questions:
-        query = words.ids(item.question)
-        keys: list[Hashable] = [query.tobytes(), *([item.id] if item.id else [])]
-        for key in keys:
-            answers[key].update(_name(words.ids(each.title), words.ids(each.text)) for each in item.positives)
-        held.append((item, query, keys))
-    found = []
-    for item, query, keys in held:
-        known, count = frozenset[int]().union(*(answers[key] for key in keys)), len(item.positives)
+    held, found = [*questions], []
+    for item, answers in zip(held, known_answers(held), strict=True):
+        known = frozenset(_name(words.ids(each.title), words.ids(each.text)) for each in answers)
+        count = len(item.positives)
         scores = item.scores or [None] * (count + len(item.negatives))
         good = scored(item.positives, scores[:count])
         bad = scored(item.negatives, scores[count:]) if hard_negatives else []
@@ -110,7 +104,7 @@ def usable_questions(
         else:
             found.append(
                 Labelled(
-                    query,
+                    words.ids(item.question),
                     tuple(each for each, _ in good),
                     tuple(each for each, _ in bad),
                     known,
