@@ -186,6 +186,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "bytes",
             "what is read and thrown away of a request that is too long",
         ),
+        "extras.serve.vectors.MOST_TEXTS": ("", "texts to embed or to rerank"),
         "extras.serve.models.MOST_MASKS": ("", "masks of a sentence"),
     },
 }

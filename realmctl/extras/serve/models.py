@@ -32,6 +32,7 @@ from realmctl.extras.serve.messages import (
     WithoutRetrieval,
     described,
 )
+from realmctl.extras.serve.vectors import TextEncoder
 from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds
@@ -101,6 +102,11 @@ class Searches:
     def closeness(self) -> Closeness | None:
         """What tells whether anything close was found; None without an encoder."""
         return Closeness(first) if isinstance(first := self._made[self._first], DenseSearcher) else None
+
+    @cached_property
+    def encoder(self) -> TextEncoder | None:
+        """What embeds texts; None without a retriever."""
+        return TextEncoder(first) if isinstance(first := self._made[self._first], DenseSearcher) else None
 
     def by(self, method: str | None, rerank: bool = True) -> TextSearch:
         """Return the search by a method, without the reranker if so. Raises ConfigError for a method that this server does not have."""
@@ -261,6 +267,18 @@ class Models:
             )
             for one, hits, is_far in zip(asked, found, far, strict=True)
         ]
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """What embeds texts. Raises ConfigError without a retriever."""
+        if self.searches is None or self.searches.encoder is None:
+            raise ConfigError("This server has no retriever, so it embeds nothing. Serve a workspace with an index.")
+        return self.searches.encoder
+
+    @property
+    def reranking(self) -> Reranking | None:
+        """What reranks, if anything does."""
+        return self.searches.reranking if self.searches else None
 
     def fill(self, asked: Sequence[Fill]) -> list[FillReply]:
         """Fill the masks of sentences, one at a time.

@@ -43,6 +43,15 @@ from realmctl.extras.serve.messages import (
     described,
 )
 from realmctl.extras.serve.models import Models
+from realmctl.extras.serve.vectors import (
+    EmbeddingsRequest,
+    RerankReply,
+    RerankRequest,
+    Side,
+    TextEncoder,
+    Vectors,
+    reranked,
+)
 from realmctl.extras.serve.versions import Versions
 from realmctl.extras.serve.worker import Argument, QueueFull, Reply, Worker
 from realmctl.log import say, warn
@@ -87,6 +96,32 @@ class Service:
 
         return self._submit(
             "search", ("search", asked.method, asked.rerank, asked.top, asked.filter, *within), found, asked
+        )
+
+    def model_names(self) -> list[str]:
+        """The names of the models that embed and rerank."""
+        models = self.models
+        of_encoder = TextEncoder.names() if models.searches and models.searches.encoder else []
+        return [*of_encoder, *([models.reranking.name] if models.reranking else [])]
+
+    def side_of(self, asked: EmbeddingsRequest) -> Side:
+        """What the texts of a request are. Raises UnknownModel, and ConfigError for what this server cannot embed so."""
+        encoder = self.models.encoder
+        encoder.check_dimensions(asked.dimensions)
+        return encoder.side(asked.model, asked.input_type)
+
+    def embed(self, texts: Sequence[str], side: Side, dimensions: int | None) -> Future[Vectors]:
+        """Queue texts to embed. Raises QueueFull."""
+
+        def found(models: Models, batch: Sequence[Sequence[str]]) -> list[Vectors]:
+            return [models.encoder.embed(each, side, dimensions) for each in batch]
+
+        return self._submit("embeddings", ("embeddings", side, dimensions), found, texts)
+
+    def rerank(self, asked: RerankRequest) -> Future[RerankReply]:
+        """Queue texts to order. Raises QueueFull."""
+        return self._submit(
+            "rerank", "rerank", lambda models, batch: [reranked(each, models.reranking) for each in batch], asked
         )
 
     def fill(self, asked: Fill) -> Future[FillReply]:

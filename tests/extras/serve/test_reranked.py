@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import realmctl as package
 from realmctl.extras.serve.service import Service
-from realmctl.retrieval.search.reranking import Reranking
+from realmctl.retrieval.search.reranking import Pair, Reranking
 from tests.extras.serve.conftest import client_of, series
 
 pytest.importorskip("mcp")
@@ -69,3 +70,30 @@ def test_a_reranker_chooses_what_a_qa_model_reads(realmctl, chain, qa_model, cro
         told["answers"][0]["answer"] == answered.best.text and told["answers"][0]["block"] == answered.best.hit.block.id
     )
     assert answered.best.hit.block.id not in [one["block"] for one in told["without"]["answers"]]
+
+
+def test_texts_of_a_request_are_reranked_in_the_form_of_other_services(service, cross_encoder):
+    client, texts = client_of(service), ["Ben Mott worked.", "Ada Lorn was born in Harrow.", "The family"]
+    scores = Reranking.of(cross_encoder, 9).model.scores([Pair(QUESTION, "", text) for text in texts])
+    order = np.argsort(-scores, kind="stable").tolist()
+    asked = {"query": QUESTION, "documents": [texts[0], {"text": texts[1]}, texts[2]]}
+    found = client.post("/v1/rerank", json={**asked, "model": "encoder", "return_documents": True}).json()
+    assert [(each["index"], each["document"]["text"]) for each in found["results"]] == [(n, texts[n]) for n in order]
+    assert [each["relevance_score"] for each in found["results"]] == pytest.approx(
+        sorted(scores.tolist(), reverse=True), rel=1e-5
+    )
+    best = client.post("/v1/rerank", json={**asked, "top_n": 1}).json()["results"]
+    assert [each["index"] for each in best] == order[:1] and best[0]["document"] is None
+    assert client.get("/v1/models").json()["data"][-1]["id"] == "encoder"
+    for wrong, code in (
+        ({"model": "cohere"}, 404),
+        ({"documents": []}, 422),
+        ({"top_n": 0}, 422),
+        ({"query": ""}, 422),
+    ):
+        assert client.post("/v1/rerank", json={**asked, **wrong}).status_code == code
+
+
+def test_where_nothing_passes_a_filter_nothing_is_reranked(service):
+    reply = client_of(service).post("/api/v1/search", json={"query": QUESTION, "filter": 'document == "none"'})
+    assert reply.status_code == 200 and reply.json()["hits"] == []

@@ -82,7 +82,8 @@ BaseVersion = Annotated[
 ]
 
 
-async def _reply(future: Future[Reply]) -> Reply:
+async def reply_of(future: Future[Reply]) -> Reply:
+    """What a queued request replies."""
     # The shield keeps an edit going when its client has left.
     return await asyncio.shield(asyncio.wrap_future(future))
 
@@ -110,25 +111,25 @@ async def status(served: Served, within: Within = None) -> StatusReply:
 @router.post("/ask", responses=ASKING)
 async def ask(message: Ask, served: Served) -> AskReply:
     """Answer a question from retrieved blocks, and on request without retrieval too."""
-    return await _reply(served.ask(message))
+    return await reply_of(served.ask(message))
 
 
 @router.post("/search", responses=ASKING)
 async def search(message: Search, served: Served, within: Within = None) -> SearchReply:
     """Find the best blocks for some words. This needs no model that reads."""
-    return await _reply(served.search(message, tuple(within or ())))
+    return await reply_of(served.search(message, tuple(within or ())))
 
 
 @router.post("/fill", responses=ASKING)
 async def fill(message: Fill, served: Served) -> FillReply:
     """Fill every [MASK] of a sentence: with retrieval, without it, and with each candidate."""
-    return await _reply(served.fill(message))
+    return await reply_of(served.fill(message))
 
 
 @router.post("/without", responses=ASKING)
 async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
     """Answer a question again without some blocks."""
-    return await _reply(served.leave_out(message))
+    return await reply_of(served.leave_out(message))
 
 
 @router.get("/blocks", responses=READING)
@@ -146,16 +147,16 @@ async def document(name: BlockId, served: Served, within: Within = None) -> Docu
 @router.put("/blocks", responses=EDITING, dependencies=[Depends(require_token)])
 async def replace(name: BlockId, message: NewText, served: Served) -> EditReply:
     """Replace the text of a block. Only blocks that change are embedded; the next version is written, then served."""
-    return await _reply(served.replace(name, message))
+    return await reply_of(served.replace(name, message))
 
 
 @router.delete("/blocks", responses=EDITING, dependencies=[Depends(require_token)])
 async def remove(name: BlockId, served: Served, version: BaseVersion = None) -> EditReply:
     """Remove a block; a document without blocks is removed."""
-    return await _reply(served.remove(name, version))
+    return await reply_of(served.remove(name, version))
 
 
 @router.post("/documents", responses=EDITING, dependencies=[Depends(require_token)])
 async def add(message: NewDocument, served: Served) -> EditReply:
     """Add a document, which is cut into blocks."""
-    return await _reply(served.add(message))
+    return await reply_of(served.add(message))

@@ -24,7 +24,8 @@ from realmctl.errors import (
     as_realmctl_error,
 )
 from realmctl.extras.serve.service import Service, UnknownBlock
-from realmctl.extras.serve.web import api, page
+from realmctl.extras.serve.vectors import UnknownModel
+from realmctl.extras.serve.web import api, other_forms, page
 from realmctl.extras.serve.web.guards import HEADERS, Guard
 from realmctl.extras.serve.worker import QueueFull
 from realmctl.version import __version__
@@ -32,6 +33,7 @@ from realmctl.version import __version__
 JSON_TYPE = re.compile(r"application/([\w.-]+\+)?json\b", re.IGNORECASE)
 STATUS: dict[type[RealmctlError], int] = {
     UnknownBlock: 404,
+    UnknownModel: 404,
     ConfigError: 422,
     InputError: 422,
     AccessError: 422,
@@ -70,6 +72,7 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None, mcp: b
     app.state.service, app.state.token = service, token
     app.include_router(api.router)
     app.include_router(api.health)
+    app.include_router(other_forms.router)
     app.include_router(page.router)
     tools = None
     if mcp:

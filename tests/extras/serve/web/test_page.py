@@ -85,6 +85,9 @@ def test_the_api_is_documented(client):
     name = "/api/v1/blocks"
     assert operations == {
         ("get", "/healthz"),
+        ("get", "/v1/models"),
+        ("post", "/v1/embeddings"),
+        ("post", "/v1/rerank"),
         ("get", "/api/v1/status"),
         ("post", "/api/v1/ask"),
         ("post", "/api/v1/search"),
