@@ -10,7 +10,7 @@ LOWEST := .venv-lowest
 LOWEST_TRANSFORMERS := 5.0.0
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # What `make` installs: the extras that the tests use.
-EXTRAS := bm25,documents,encoder,faiss,hub,ir,notebook,parquet,punkt,ray,report,serve,tensorboard
+EXTRAS := bm25,documents,encoder,faiss,hnsw,hub,ir,notebook,parquet,punkt,ray,report,serve,tensorboard
 # How many times as many random faults as in `make test`, and which tests `make faults` runs.
 FAULT_ROUNDS ?= 1
 FAULT_TESTS ?= not slow

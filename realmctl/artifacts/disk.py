@@ -22,13 +22,18 @@ from typing import BinaryIO
 from realmctl.errors import AccessError, InputError, ResourceError, as_realmctl_error
 from realmctl.log import warn
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 PIECE_BYTES = 4 * 2**20
 WRITING_SUFFIX = ".writing"
 """Ending of the temporary name under which `write_file` writes."""
 QUARANTINE = "quarantine"
 """Name of the folder to which damaged files are moved. They are reported, and never deleted silently."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""Errors of flock on a file system that has no locks, such as a Lustre or an NFS that was mounted without them."""
+"""Errors of `lock_file` on a file system that has no locks, such as a Lustre or an NFS that was mounted without them."""
 TYPES = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -37,6 +42,13 @@ TYPES = {
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
 }
+
+
+def lock_file(handle: int, shared: bool = False) -> None:
+    """Lock an open file without waiting. Raises BlockingIOError when another holds it, OSError of `NO_LOCKS` where there are no locks."""
+    if fcntl is None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 def type_name(mode: int) -> str:

@@ -6,12 +6,12 @@ an exclusive lock before it deletes. On a file system without such locks a reade
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 import weakref
 from pathlib import Path
 
+from realmctl.artifacts.disk import lock_file
 from realmctl.errors import InputError, as_realmctl_error
 
 PATIENCE_SECONDS = 10.0
@@ -67,7 +67,7 @@ def try_exclusive(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(handle)
         if _is_there(handle, path):
             return handle
     except OSError:
@@ -84,7 +84,7 @@ def _lock_shared(handle: int, path: Path) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            lock_file(handle, shared=True)
             break
         except BlockingIOError:
             if time.monotonic() > end:

@@ -7,7 +7,6 @@ names a version that is newer than those after it: a run of its recipe found it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +30,7 @@ from realmctl.artifacts.artifact import (
 from realmctl.artifacts.disk import (
     NO_LOCKS,
     OUTPUT_OPTIONS,
+    lock_file,
     make_folders,
     read_small,
     rename_to_fresh,
@@ -237,7 +237,7 @@ def locked(series: Path) -> Iterator[None]:
 
 def _lock(handle: int, series: Path) -> None:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(handle)
     except BlockingIOError:
         holder = os.pread(handle, 100, 0).decode(errors="replace").strip() or "unknown"
         raise LockedError(

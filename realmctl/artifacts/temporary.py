@@ -7,7 +7,6 @@ dead, and what a killed process left stays.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
@@ -18,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from realmctl.artifacts.disk import NO_LOCKS
+from realmctl.artifacts.disk import NO_LOCKS, lock_file
 
 PREFIX = "realmctl-"
 LOCK_NAME = re.compile(rf"(\.?{PREFIX}[0-9a-f]{{16}})\.lock")
@@ -76,7 +75,7 @@ def _new(base: Path, prefix: str) -> tuple[int, Path]:
 def _is_locked_here(handle: int, lock: Path, without_locks: bool = False) -> bool:
     """Lock the file. Return whether that succeeded and the file still has its name; `without_locks` where there are no locks."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(handle)
         return os.path.samestat(os.fstat(handle), lock.lstat())
     except (BlockingIOError, FileNotFoundError):
         return False

@@ -15,7 +15,7 @@ THREADS = "OMP_NUM_THREADS"
 
 def usable_cores() -> int:
     """Return the number of cores that this process may use, by its affinity and by the limit of its container; at least 1."""
-    cores = len(os.sched_getaffinity(0))
+    cores = _cores()
     try:
         quota, period = CGROUP_LIMIT.read_text(encoding="ascii").split()
         limit = math.ceil(int(quota) / int(period))
@@ -24,9 +24,17 @@ def usable_cores() -> int:
     return max(1, min(cores, limit))
 
 
+def _cores() -> int:
+    """By the affinity of this process, where the system tells it."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def free_cores() -> int:
     """Return how many of them are free, at least 1, by the number of processes that ran or waited in the last minute."""
-    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    try:
+        busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    except (AttributeError, OSError):  # Windows
+        busy = 0.0
     return max(1, round(usable_cores() * (1 - busy)))
 
 
@@ -43,11 +51,7 @@ def use_threads(count: int) -> None:
 def use_free_cores() -> None:
     """Compute with a thread for each free core, unless OMP_NUM_THREADS says otherwise or PyTorch is loaded already."""
     global _measured
-    if (
-        THREADS not in os.environ
-        and "torch" not in sys.modules
-        and (count := free_cores()) < len(os.sched_getaffinity(0))
-    ):
+    if THREADS not in os.environ and "torch" not in sys.modules and (count := free_cores()) < _cores():
         _measured = True
         use_threads(count)
 

@@ -19,13 +19,12 @@ INDEX_TYPES = Registry(
 
 
 def hnswlib() -> ModuleType:
-    """Import hnswlib. Raises ResourceError where it cannot be imported: it is compiled on each machine, and only hnsw needs it."""
+    """Import hnswlib, of the extra `hnsw`. Raises ResourceError where it cannot be imported: it is compiled on each machine."""
     try:
         return importlib.import_module("hnswlib")
     except ImportError as error:
         raise ResourceError(
-            f"An hnsw index needs the package hnswlib, which cannot be imported here ({error}). Install it "
-            "with `pip install hnswlib==0.8.0`; it is compiled on your machine, so that needs a C++ "
-            "compiler, and `HNSWLIB_NO_NATIVE=1 pip install hnswlib==0.8.0` makes a build that runs on "
-            "other machines too. `realmctl build-index --type exact` needs neither."
+            f"An hnsw index needs the package hnswlib, which cannot be imported here ({error}). Install the extra that contains "
+            "it: pip install 'realmctl[hnsw]'. It is compiled on your machine, so that needs a C++ compiler, and with "
+            "`HNSWLIB_NO_NATIVE=1` before it the build runs on other machines too. `realmctl build-index --type exact` needs neither."
         ) from None

@@ -35,9 +35,9 @@ class IndexSettings(Settings):
     """How to build an index and how to measure its recall."""
 
     type: str = setting(
-        "Type of index. hnsw: approximate graph search, fast. exact: scores every row. int8: scores an 8-bit copy of every row, then "
+        "Type of index. exact: scores every row, the best up to a million of them. hnsw: approximate graph search. int8: scores an 8-bit copy of every row, then "
         "the best rows themselves. faiss: what --factory describes. Other names come from plug-ins.",
-        default="hnsw",
+        default="exact",
         choices=INDEX_TYPES.names,
     )
     m: int = setting(

@@ -8,9 +8,9 @@ is the list of all columns. Each further line is an object with the values of on
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from realmctl.errors import one_line
@@ -22,7 +22,10 @@ FAILED = 3
 
 
 def main(path: str, names: Sequence[str]) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    with suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     import pyarrow
 
     try:

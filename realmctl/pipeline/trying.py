@@ -7,7 +7,6 @@ counted, it ends the run, and says how long all of them take.
 from __future__ import annotations
 
 import dataclasses
-import resource
 import statistics
 import sys
 import time
@@ -155,8 +154,16 @@ def _disk(out: TrialWriter, watch: _Watch, found: Trial) -> float:
 
 def _memory() -> tuple[float, float]:
     """The largest memory of this process since the trial began, and of PyTorch on the GPUs, in bytes."""
-    own = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    own = _peak_bytes()
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return own, 0.0
     return own, float(sum(map(torch.cuda.max_memory_reserved, range(torch.cuda.device_count()))))
+
+
+def _peak_bytes() -> float:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    return (1.0 if sys.platform == "darwin" else 1024.0) * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -188,13 +188,13 @@ def test_a_version_that_is_deleted_while_it_is_opened_is_refused(tmp_path, monke
 
 
 def test_a_version_that_is_deleted_before_it_is_locked_is_refused(tmp_path, monkeypatch):
-    version, flock = plain(tmp_path, "a").path, lease.fcntl.flock
+    version, flock = plain(tmp_path, "a").path, lease.lock_file
 
-    def deleted_before(handle, how):
+    def deleted_before(handle, shared=False):
         version.rename(tmp_path / "gone")
-        flock(handle, how)
+        flock(handle, shared)
 
-    monkeypatch.setattr(lease.fcntl, "flock", deleted_before)
+    monkeypatch.setattr(lease, "lock_file", deleted_before)
     with pytest.raises(InputError, match="plain/v1"):
         lease.lease(version / "manifest.json")
 

@@ -54,3 +54,33 @@ def test_commands_import_no_more_than_they_need(tmp_path: Path) -> None:
         run = subprocess.run(process, capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert run.returncode == 0, run.stderr
         assert set(run.stdout.rpartition("IMPORTED")[2].split()) == allowed, commands
+
+
+ELSEWHERE = f"""
+import importlib, os, pkgutil, sys
+for absent in ("fcntl", "resource", "termios", "pwd", "grp", "posix_ipc"):
+    sys.modules[absent] = None
+for absent in ("sched_getaffinity", "getloadavg", "fork", "forkpty"):
+    delattr(os, absent)
+import realmctl, stages
+names = [found.name for each in (realmctl, stages) for found in pkgutil.walk_packages(each.__path__, each.__name__ + ".")]
+for name in names:
+    if not name.startswith(("realmctl.extras", "realmctl.lab", "realmctl.__main__")):
+        importlib.import_module(name)
+from realmctl.cli import app
+try:
+    app.main({COMMANDS[0][1][0].split()!r})
+except SystemExit as end:
+    assert not end.code
+"""
+
+
+def test_the_core_needs_no_module_that_linux_alone_has(tmp_path: Path) -> None:
+    """It is imported without them, and cuts a document into blocks. What locks do is said to be missing."""
+    make_chain(tmp_path / "artifacts")
+    (tmp_path / "documents.jsonl").write_text('{"id": "1", "title": "Ada", "text": "Ada Lorn was born in Milton."}\n')
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    process = [sys.executable, "-c", ELSEWHERE]
+    run = subprocess.run(process, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert run.returncode == 0 and "cannot be locked" in run.stderr, run.stderr
+    assert (tmp_path / "new/blocks/v1/manifest.json").is_file()

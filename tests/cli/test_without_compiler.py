@@ -24,7 +24,7 @@ def test_exact_search_needs_neither(bare, realmctl, chain, corpus):
     assert realmctl("chunk", corpus, "--tokenizer", "train:200", "--workers", 1, "-o", "texts")[0] == 0
     assert realmctl("tag", "--blocks", "texts", "--tagger", "rules", "--workers", 1)[0] == 0
     assert realmctl("embed", *parts)[0] == 0
-    assert realmctl("build-index", "--type", "exact")[0] == 0
+    assert realmctl("build-index")[0] == 0
     small = ("--steps", 1, "--batch-size", 2, "--retriever-beam", 5, "--reader-beam", 2, "--reader-length", 40)
     start = ("--index", "artifacts/index", "--encoder", chain.encoder.path, "--questions", chain.questions)
     assert realmctl("finetune", *parts, *start, *small)[0] == 0
@@ -34,8 +34,8 @@ def test_exact_search_needs_neither(bare, realmctl, chain, corpus):
 
 def test_hnsw_and_spacy_say_what_to_install(bare, realmctl, chain, corpus):
     embeddings = ("--embeddings", chain.folder / "embeddings")
-    code, _, err = realmctl("build-index", *embeddings, "-o", "index", "-q")
-    assert code == 5 and "Install it with `pip install hnswlib" in one_paragraph(err) and "--type exact" in err
+    code, _, err = realmctl("build-index", *embeddings, "--type", "hnsw", "-o", "index", "-q")
+    assert code == 5 and "pip install 'realmctl[hnsw]'" in one_paragraph(err) and "--type exact" in err
     code, _, err = realmctl(
         "chunk", corpus, "--sentence-splitter", "spacy", "--tokenizer", "train:200", "--workers", 1, "-q"
     )

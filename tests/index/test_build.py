@@ -19,7 +19,7 @@ from tests.fixtures.index import built, clustered, folder_with
 
 def test_hnsw_from_vectors_to_answers(tmp_path):
     matrix = clustered(600)
-    metrics = build(folder_with(tmp_path, matrix), IndexSettings(recall_sample=100))
+    metrics = build(folder_with(tmp_path, matrix), IndexSettings(type="hnsw", recall_sample=100))
     assert metrics["recall"] >= 0.95 and metrics["recall_low"] <= metrics["recall"] <= metrics["recall_high"]
     assert (metrics["rows"], metrics["dimension"], metrics["recall_k"], metrics["recall_queries"]) == (
         600,
@@ -97,7 +97,7 @@ class Recalls:
 def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
     sample = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
     monkeypatch.setattr(RecallSample, "of", sample)
-    metrics = build(folder_with(tmp_path, clustered(50)), IndexSettings())
+    metrics = build(folder_with(tmp_path, clustered(50)), IndexSettings(type="hnsw"))
     assert (metrics["ef"], metrics["recall"], sample.asked) == (256, 0.97, [64, 128, 256])
     assert open_index(tmp_path).ef == 256
 
@@ -106,7 +106,7 @@ def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
     sample = Recalls({100: 0.5})
     monkeypatch.setattr(RecallSample, "of", sample)
     with pytest.raises(QualityError, match="ef 100"):
-        build(folder_with(tmp_path, clustered(50)), IndexSettings(ef=100))
+        build(folder_with(tmp_path, clustered(50)), IndexSettings(type="hnsw", ef=100))
 
 
 def test_below_the_floor_there_is_no_index(tmp_path):
@@ -114,7 +114,7 @@ def test_below_the_floor_there_is_no_index(tmp_path):
     with pytest.raises(QualityError) as error:
         build(
             folder_with(tmp_path, matrix),
-            IndexSettings(m=2, ef_construction=4, ef=1, min_recall=1.0, recall_sample=50),
+            IndexSettings(type="hnsw", m=2, ef_construction=4, ef=1, min_recall=1.0, recall_sample=50),
         )
     assert error.value.exit_code == 6
     with pytest.raises(InputError, match=r"index.json"):
@@ -126,7 +126,7 @@ def test_the_recall_is_that_of_the_depth_where_least_is_found(tmp_path):
     vectors = clustered(2000)
     asked = {"m": 4, "ef_construction": 20, "recall_sample": 100, "min_recall": 0.0}
     at = {
-        depths: build(folder_with(tmp_path, vectors), IndexSettings(**asked, ef=120, recall_k=depths))
+        depths: build(folder_with(tmp_path, vectors), IndexSettings(type="hnsw", **asked, ef=120, recall_k=depths))
         for depths in ((8,), (100,), (8, 100), (300,))
     }
     assert at[8, 100]["recall"] == at[100,]["recall"] < at[8,]["recall"] and at[8, 100]["recall_k"] == 100
@@ -189,7 +189,7 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
 )
 def test_options_that_cannot_work_are_refused(tmp_path, options):
     with pytest.raises(ConfigError, match=next(iter(options)).replace("_", "-")):
-        build(folder_with(tmp_path, clustered(9)), IndexSettings(**options))
+        build(folder_with(tmp_path, clustered(9)), IndexSettings(type="hnsw", **options))
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])

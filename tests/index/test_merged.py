@@ -96,7 +96,7 @@ def shards(tmp_path_factory) -> Path:
     """An hnsw index of three graphs over 300 vectors."""
     folder = tmp_path_factory.mktemp("shards")
     np.save(folder / "vectors.npy", np.random.default_rng(0).standard_normal((300, 16), np.float32))
-    metrics = build(folder, IndexSettings(shards=3, recall_sample=100))
+    metrics = build(folder, IndexSettings(type="hnsw", shards=3, recall_sample=100))
     assert metrics["recall"] >= 0.95 and metrics["recall_queries"] == 100
     return folder
 
@@ -115,7 +115,7 @@ def test_graphs_are_searched_together_by_any_number_of_processes(shards):
 
 def test_equal_builds_have_equal_bytes(shards, tmp_path):
     np.save(tmp_path / "vectors.npy", np.load(shards / "vectors.npy"))
-    build(tmp_path, IndexSettings(shards=3, recall_sample=100))
+    build(tmp_path, IndexSettings(type="hnsw", shards=3, recall_sample=100))
     files = [path.relative_to(shards) for path in shards.rglob("*") if path.is_file()]
     assert len(files) == 8
     assert all((tmp_path / file).read_bytes() == (shards / file).read_bytes() for file in files)
@@ -137,7 +137,7 @@ def test_a_damaged_shard_is_refused_by_name(shards, tmp_path, file):
 def test_a_shard_of_another_index_is_refused_by_name(shards, tmp_path):
     """It is whole, and of the same shape, but its graph is that of other vectors."""
     np.save(tmp_path / "vectors.npy", np.random.default_rng(5).standard_normal((300, 16), np.float32))
-    build(tmp_path, IndexSettings(shards=3, recall_sample=100))
+    build(tmp_path, IndexSettings(type="hnsw", shards=3, recall_sample=100))
     for file in ("hnsw.bin", "index.json"):
         (tmp_path / "shard-001" / file).write_bytes((shards / "shard-001" / file).read_bytes())
     with pytest.raises(InputError, match=r"shard-001/index.json"):
@@ -149,7 +149,10 @@ def test_a_shard_of_another_index_is_refused_by_name(shards, tmp_path):
 def test_the_floor_holds_for_the_merged_answers(tmp_path):
     np.save(tmp_path / "vectors.npy", np.random.default_rng(0).standard_normal((400, 32), np.float32))
     with pytest.raises(QualityError):
-        build(tmp_path, IndexSettings(shards=2, m=2, ef_construction=1, ef=1, min_recall=1.0, recall_sample=200))
+        build(
+            tmp_path,
+            IndexSettings(type="hnsw", shards=2, m=2, ef_construction=1, ef=1, min_recall=1.0, recall_sample=200),
+        )
     assert not (tmp_path / "index.json").exists()
 
 
@@ -158,7 +161,7 @@ def test_what_cannot_be_divided_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="--shards 2"):
         build(tmp_path, IndexSettings(type="exact", shards=2))
     with pytest.raises(ConfigError, match="--shards 6"):
-        build(tmp_path, IndexSettings(shards=6))
-    build(tmp_path, IndexSettings())
+        build(tmp_path, IndexSettings(type="hnsw", shards=6))
+    build(tmp_path, IndexSettings(type="hnsw"))
     with pytest.raises(ConfigError, match="hnsw"):
         open_part(tmp_path, "cpu", 0, 2)

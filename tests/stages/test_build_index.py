@@ -43,8 +43,13 @@ def embeddings(tmp_path):
     return FixtureEmbeddings().make(tmp_path / "embeddings")
 
 
-def test_by_default_a_measured_hnsw_index_is_made(embeddings, tmp_path):
+def test_by_default_an_exact_index_is_made(embeddings, tmp_path):
     artifact = BuildIndex(embeddings=embeddings).make(tmp_path / "index")
+    assert artifact.metrics["recall"] == 1.0 and isinstance(open_index(artifact.path), ExactIndex)
+
+
+def test_a_measured_hnsw_index_is_made(embeddings, tmp_path):
+    artifact = BuildIndex(embeddings=embeddings, type="hnsw").make(tmp_path / "index")
     assert sorted(artifact.manifest.files) == ["hnsw.bin", "index.json", "vectors.npy"]
     assert artifact.metrics["recall"] >= 0.95 and artifact.metrics["recall_k"] == 8
     assert artifact.metrics["ef"] == json.loads(artifact.file("index.json").read_text())["ef"]
@@ -72,12 +77,12 @@ def test_the_vectors_are_linked_not_copied(embeddings, tmp_path):
 
 
 def test_the_same_command_in_two_places_makes_the_same_content(embeddings, tmp_path):
-    contents = {BuildIndex(embeddings=embeddings).make(tmp_path / name).content for name in ("a", "b")}
+    contents = {BuildIndex(embeddings=embeddings, type="hnsw").make(tmp_path / name).content for name in ("a", "b")}
     assert len(contents) == 1
 
 
 def test_below_the_recall_floor_nothing_is_published(embeddings, tmp_path):
-    weak = BuildIndex(embeddings=embeddings, m=2, ef_construction=2, ef=1, min_recall=1.0)
+    weak = BuildIndex(embeddings=embeddings, type="hnsw", m=2, ef_construction=2, ef=1, min_recall=1.0)
     with pytest.raises(QualityError) as error:
         weak.make(tmp_path / "index")
     assert error.value.exit_code == 6
@@ -97,7 +102,7 @@ def test_a_graph_that_was_not_wholly_written_is_not_published(embeddings, tmp_pa
 
     monkeypatch.setattr(hnswlib, "Index", Full)
     with pytest.raises(ResourceError, match="Only 1,000 of"):
-        BuildIndex(embeddings=embeddings).make(tmp_path / "index")
+        BuildIndex(embeddings=embeddings, type="hnsw").make(tmp_path / "index")
     assert [path.name for path in (tmp_path / "index").iterdir()] == [".lock"]
 
 
@@ -111,14 +116,14 @@ def test_vectors_that_are_not_finite_are_refused(tmp_path):
 def test_without_hnswlib_the_error_names_the_exact_index_and_that_works(embeddings, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     with pytest.raises(ResourceError, match=r"--type exact") as error:
-        BuildIndex(embeddings=embeddings).make(tmp_path / "index")
+        BuildIndex(embeddings=embeddings, type="hnsw").make(tmp_path / "index")
     assert error.value.exit_code == 5
     assert BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "index").metrics["recall"] == 1.0
 
 
 def test_settings_that_cannot_work_are_refused_before_anything_is_made(embeddings, tmp_path):
     with pytest.raises(ConfigError, match="--m 1"):
-        BuildIndex(embeddings=embeddings, m=1).make(tmp_path / "index")
+        BuildIndex(embeddings=embeddings, type="hnsw", m=1).make(tmp_path / "index")
     assert not (tmp_path / "index").exists()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import realmctl
+from realmctl.errors import ResourceError
 from realmctl.extras.documents.many_parses import LENGTH, OUT_OF_MEMORY
 
 MAX_PARSE_SECONDS = 120
@@ -49,6 +49,22 @@ class Parsed:
     code: int
 
 
+def _limit(process: subprocess.Popen[bytes], limits: Mapping[str, tuple[int, int]]) -> None:
+    """Give a process its limits, {name: (soft, hard)}, -1 for none. Raises ResourceError where the system has none such."""
+    try:
+        from resource import prlimit
+    except ImportError:  # Windows, macOS
+        raise ResourceError(
+            "Documents of this format are read in a process whose memory and time are limited, which only Linux can do. "
+            "Use a container, or write the documents as text or JSON lines."
+        ) from None
+    import resource
+
+    with suppress(ProcessLookupError):
+        for name, soft_and_hard in limits.items():
+            prlimit(process.pid, getattr(resource, name), soft_and_hard)
+
+
 def parse(command: Sequence[str | Path], data: bytes, address_space: int = 0) -> Parsed:
     """Give a program the data on stdin, and return what it writes. Limits hold from before the first byte.
 
@@ -60,14 +76,16 @@ def parse(command: Sequence[str | Path], data: bytes, address_space: int = 0) ->
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=errors) as process:
             limits = {
-                resource.RLIMIT_CPU: (MAX_PARSE_SECONDS, MAX_PARSE_SECONDS + 5),
-                resource.RLIMIT_FSIZE: (MAX_PARSE_OUTPUT, MAX_PARSE_OUTPUT),
-                resource.RLIMIT_CORE: (0, 0),
-                **({resource.RLIMIT_AS: (address_space, address_space)} if address_space else {}),
+                "RLIMIT_CPU": (MAX_PARSE_SECONDS, MAX_PARSE_SECONDS + 5),
+                "RLIMIT_FSIZE": (MAX_PARSE_OUTPUT, MAX_PARSE_OUTPUT),
+                "RLIMIT_CORE": (0, 0),
+                **({"RLIMIT_AS": (address_space, address_space)} if address_space else {}),
             }
-            with suppress(ProcessLookupError):
-                for name, soft_and_hard in limits.items():
-                    resource.prlimit(process.pid, name, soft_and_hard)
+            try:
+                _limit(process, limits)
+            except BaseException:
+                process.kill()
+                raise
             stopped = ""
             try:
                 process.communicate(data, MAX_PARSE_WAIT)
@@ -130,8 +148,7 @@ class ManyParses:
     def _parsed(self, asked: Mapping[str, object], data: bytes) -> tuple[Any, str]:
         process = self._running()
         memory = MAX_PARSE_MEMORY + MEMORY_OF_A_BYTE * len(data)
-        with suppress(ProcessLookupError):
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, resource.RLIM_INFINITY))
+        _limit(process, {"RLIMIT_AS": (memory, -1)})
         request = json.dumps({**asked, "bytes": len(data), "seconds": MAX_PARSE_SECONDS}).encode()
         end = time.monotonic() + MAX_PARSE_WAIT
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import sys
 import traceback
@@ -21,6 +20,8 @@ def answer(parse: Callable[[dict[str, Any], bytes], dict[str, Any]]) -> None:
 
     parse: A function from a request and its document to the reply, a JSON object.
     """
+    import resource
+
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     taken, given = sys.stdin.buffer, sys.stdout.buffer
