@@ -110,7 +110,7 @@ class Vectors(Stage):
 
 def test_a_failed_quality_gate_exits_6_and_publishes_nothing(realmctl):
     Vectors().make("artifacts/embeddings")
-    weak = ("--m", 2, "--ef-construction", 2, "--ef", 1, "--min-recall", 1.0)
+    weak = ("--type", "hnsw", "--m", 2, "--ef-construction", 2, "--ef", 1, "--min-recall", 1.0)
     code, out, err = realmctl("build-index", "-q", *weak)
     assert (code, out) == (6, "") and one_paragraph(err)
     assert {path.name for path in Path("artifacts/index").iterdir()} == {".lock"}
