@@ -1,4 +1,4 @@
-# Everything a fresh clone needs: Python 3.11+, a C++ compiler and make. Set-up happens in .venv on first use.
+# Everything a fresh clone needs: Python 3.11+, make, and a C++ compiler for the extra hnsw. Set-up happens in .venv on first use.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
