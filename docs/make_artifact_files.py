@@ -283,6 +283,21 @@ KINDS: dict[str, Kind] = {
         {},
         {"answers.jsonl": "with `--endpoint`"},
     ),
+    "judgements": Kind(
+        "`judge`",
+        {
+            "qrels/test.tsv": "the grades as BEIR has judgements: query-id, corpus-id, score from 0 to 3",
+            "queries.jsonl": "a judged query a line: _id, text",
+            "corpus.jsonl": "a judged passage a line: _id, title, text",
+            "judgements.jsonl": "a judgement a line: query, document, grade, reason",
+            "unjudged.jsonl": "a pair a line for which no answer had a grade: query, document",
+            "answers.jsonl": "a request to the server a line: id, messages, temperature, seed, answer, whether it ended, and the model as the server calls it",
+            "agreement.json": "agreement of the model with itself, and with people: pairs, share of equal grades, counts, kappas with intervals",
+            "rubric.txt": "the prompt",
+        },
+        {},
+        {},
+    ),
     "negatives": Kind(
         "`mine-negatives`",
         {"train.jsonl": "a question a line with its positive and its negative passages, in the layout of Tevatron"},

@@ -16,6 +16,7 @@ from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
+from realmctl.lab.judging.judge import Judge
 from realmctl.lab.knn_lm.build_datastore import BuildDatastore
 from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
 from realmctl.lab.language_models.generate_queries import GenerateQueries
@@ -89,7 +90,11 @@ def made(chain: Chain, cross_encoder: Path, tmp_path_factory: pytest.TempPathFac
         served = GenerateQueries(blocks=chain.blocks, lm="m", endpoint=server.url, sample=2).make(folder / "served")
     passages = negatives.file("train.jsonl")
     taught = RerankFinetune(start=str(cross_encoder), passages=passages, steps=1, batch_size=2).make(folder / "taught")
-    collections = [taught, negatives, queries, served, collection, make_table([one], chain.retriever, folder)]
+    with chat_server(lambda number, body: '{"reason": "so", "grade": 1}') as server:
+        asking = {"lm": "m", "endpoint": server.url, "sample": 1, "depth": 2}
+        judgements = Judge(rankings=(ranking.path,), blocks=chain.blocks, **asking).make(folder / "judgements")
+    collections = [taught, negatives, queries, served, judgements, collection]
+    collections.append(make_table([one], chain.retriever, folder))
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), train_reader=True).make(folder / "read")

@@ -28,6 +28,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.batches import batched
 from realmctl.extras.chat.asking import Asker, Request
+from realmctl.extras.chat.settings import SERVED
 from realmctl.extras.chat.texts import shortened, without_thoughts
 from realmctl.extras.ir.ranking.trec import trec_name
 from realmctl.lab.language_models.generation_settings import GenerationSettings
@@ -134,7 +135,7 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
     counts = Counter(reason for _, reason in dropped)
     if not kept:
         raise InputError(
-            f"{settings.lm} wrote {len(written)} queries, and none is left ({', '.join(f'{name} {n}' for name, n in counts.items())}). Look at what "
+            f"{settings.lm.removeprefix(SERVED)} wrote {len(written)} queries, and none is left ({', '.join(f'{name} {n}' for name, n in counts.items())}). Look at what "
             "it writes in another prompt (--prompt), or use a larger model."
         )
     _write(kept, dropped, work, out)

@@ -150,6 +150,7 @@ stages:
   closed-book: {stage: lm-finetune, lm: t5, questions: questions.jsonl}
   datastore: {stage: build-datastore, spans: spans, encoder: encoder}
   knn: {stage: eval-knn-lm, spans: spans, encoder: encoder, datastore: datastore}
+  judgements: {stage: judge, blocks: blocks, rankings: [run.trec], queries: questions.jsonl, lm: m, endpoint: "http://127.0.0.1:9"}
   late-index: {stage: late-embed, blocks: blocks, encoder: late/saved}
   late-ranking: {stage: late-rank, blocks: blocks, late-index: late-index, queries: questions.jsonl}
 """
@@ -173,6 +174,7 @@ def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.Row]
         ]
         Path("documents.jsonl").write_text("\n".join(lines) + "\n")
         write_questions(Path("questions.jsonl"))
+        Path("run.trec").write_text("1 Q0 a 1 1 x\n")
         make_t5(Path("t5"))
         make_babbler(Path("babbler"))
         colbert(Path("late"))
@@ -185,7 +187,7 @@ def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.Row]
 def test_every_stage_with_its_defaults_has_a_plan(plan_of_every_stage, stage):
     """A number, or the stage's own word that it cannot be tried."""
     row = plan_of_every_stage[stage]
-    untried = {"collect": "fetch the collection", "revise": "how many documents changed"}
+    untried = {"collect": "fetch the collection", "revise": "how many documents changed", "judge": "a server judges"}
     if stage in untried:
         assert row.seconds is None and untried[stage] in row.why
     else:

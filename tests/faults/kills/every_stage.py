@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
 from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
+from realmctl.lab.judging.judge import Judge
 from realmctl.lab.knn_lm.build_datastore import BuildDatastore
 from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
 from realmctl.lab.language_models.generate_queries import GenerateQueries
@@ -34,6 +37,7 @@ from stages.revise import Revise
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import TOWNS, Chain, documents, finetune, pretrain
+from tests.fixtures.chat_server import ChatServer, chat_server
 from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.recurring import documents_that_share_a_span
@@ -84,6 +88,8 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "generate-queries": GenerateQueries(
             blocks=chain.blocks, lm=babbler, prompt=prompt, temperature=1.0, sample=9, batch_size=3
         ),
+        "generate-queries, served": GenerateQueries(blocks=chain.blocks, lm="m", endpoint=_writer(), sample=9),
+        "judge": Judge(rankings=(ranking.path,), blocks=chain.blocks, lm="m", endpoint=_writer(), sample=5, depth=2),
         "mine-negatives": MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-run": EvalRun(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-em": EvalEm(blocks=chain.blocks, questions=chain.questions, hits=5, precision="fp32", **parts),
@@ -98,6 +104,20 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
             blocks=chain.blocks, late_index=late.make(folder / "late-index"), queries=chain.questions
         ),
     }
+
+
+_OPEN: list[AbstractContextManager[ChatServer]] = []
+
+
+@cache
+def _writer() -> str:
+    """The address of a server in this process, until it ends, that writes questions and grades."""
+
+    def answer(number: int, body: dict[str, Any]) -> str:
+        return f'{{"reason": "Why was {body["seed"]} chosen?", "grade": {body["seed"] % 4}}}'
+
+    _OPEN.append(chat_server(answer))
+    return _OPEN[-1].__enter__().url
 
 
 def _plain_documents() -> list[dict[str, str]]:
