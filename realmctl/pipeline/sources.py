@@ -18,7 +18,7 @@ from realmctl.artifacts.manifest import SourceFile, is_artifact
 from realmctl.errors import ConfigError, InputError, ResourceError, one_line
 from realmctl.log import say
 
-HUB_FILES = ("*.json", "*.safetensors", "pytorch_model*.bin", "vocab.txt")
+HUB_FILES = ("*.json", "*.jinja", "*.safetensors", "pytorch_model*.bin", "vocab.txt")
 COPY_BYTES = 2**26
 MIN_FREE_BYTES = 2**30
 """A stream is copied to the temporary folder in steps of COPY_BYTES, as long as this much disk stays free."""

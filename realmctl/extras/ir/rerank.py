@@ -18,6 +18,7 @@ class Rerank(Stage):
 
     makes = "ranking"
     headline = ("nDCG@10 before", "nDCG@10", "queries", "reranked")
+    resumable = True
 
     ranking: Artifact = reads("ranking", help="Ranking of rank.")
     blocks: Artifact = reads("blocks", help="Blocks that were ranked.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, read_description, write_description
+from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
@@ -55,7 +58,8 @@ def write_reranked(
 ) -> dict[str, float]:
     """Write a ranking whose first hits are in the order of the reranker: run.trec, queries.jsonl and ranking.json.
 
-    A document is read as its blocks, and has the best of their scores (MaxP).
+    A document is read as its blocks, and has the best of their scores (MaxP). A run that was interrupted continues behind the last queries that it
+    has read.
 
     Args:
         ranking: a ranking of blocks or documents.
@@ -75,12 +79,12 @@ def write_reranked(
         texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
     corpus = Corpus(blocks)
     rows = _rows(corpus, unit, ranking, reranking.depth)
-    counts = {"queries": 0, "reranked": 0}
-    rankings = iter(read_run(ranking.file("run.trec")))
-    with (
-        out.file("run.trec").open("w", encoding="utf-8") as run,
-        progress(len(texts), "reranking", "queries") as bar,
-    ):
+    kept, journal = out.scratch("reranked") / "run.trec", out.scratch("reranked") / "done.json"
+    counts = _done(journal, kept)
+    rankings = islice(read_run(ranking.file("run.trec")), counts["queries"], None)
+    with kept.open("ab") as file, progress(len(texts), "reranking", "queries") as bar:
+        file.truncate(counts["bytes"])
+        bar.skip(counts["queries"])
         while part := list(islice(rankings, QUERIES_AT_ONCE)):
             ranked = [_falling(found) for _, found in part]
             first = [names[: reranking.depth] for names, _ in ranked]
@@ -89,14 +93,28 @@ def write_reranked(
             scored = scores_of_units(reranking, [texts[query] for query, _ in part], own)
             for (query, _), (names, scores), best in zip(part, ranked, scored, strict=True):
                 places, new = sorted_again(scores, best)
-                run.writelines(run_lines(query, [names[place] for place in places.tolist()], new, "realmctl-rerank"))
+                ranks = run_lines(query, [names[place] for place in places.tolist()], new, "realmctl-rerank")
+                file.write("".join(ranks).encode())
                 counts["reranked"] += len(best)
-            counts["queries"] += len(part)
+            file.flush()
+            counts |= {"queries": counts["queries"] + len(part), "bytes": file.tell()}
+            write_sealed(journal, counts)
             bar.advance(len(part))
+    del counts["bytes"]
+    shutil.copyfile(kept, out.file("run.trec"))
     out.file("queries.jsonl").write_bytes(ranking.file("queries.jsonl").read_bytes())
     told = RerankedRanking(unit=unit, reranked=reranking.depth, reranker=reranking.name)
     write_description(out.file(RANKING), told)
     return {**counts, **(gains(qrels, ranking.file("run.trec"), out.file("run.trec")) if qrels else {})}
+
+
+def _done(journal: Path, run: Path) -> dict[str, int]:
+    """What an earlier run wrote of the same ranking: queries, hits that were read, and bytes. Nothing, where it is not whole."""
+    with suppress(OSError, ValueError):
+        found = read_sealed(journal)
+        if run.stat().st_size >= found["bytes"]:
+            return found
+    return {"queries": 0, "reranked": 0, "bytes": 0}
 
 
 def scores_of_units(

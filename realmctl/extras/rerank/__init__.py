@@ -3,5 +3,7 @@
 OFFERS = {
     "realmctl.rerankers": {
         "cross-encoder": "realmctl.extras.rerank.cross_encoder:CrossEncoder",
+        "qa-model": "realmctl.extras.rerank.readers:QaReader",
+        "model": "realmctl.extras.rerank.readers:ModelReader",
     },
 }

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from realmctl.errors import InputError
 from realmctl.extras.rerank.folder import ACTIVATIONS, CrossEncoderFolder, read_folder, refused
+from realmctl.extras.rerank.yes_no import Around, YesNo, around_of
 from realmctl.models.encoder import cls_state
 from realmctl.models.families.known import FAMILIES
 from realmctl.models.foreign_model import open_foreign
@@ -32,6 +33,8 @@ ACTIVATIONS_ON_CPU = 2**18
 TOKENS_ON_ACCELERATOR = 2**15
 PAIRS_AT_ONCE = 4096
 """Pairs whose tokens are held in memory together, of which those of like length are read together."""
+SCALED_LOGITS = ("final_logit_softcapping", "logit_scale", "logits_scaling")
+"""Fields of config.json by which a language model changes its logits."""
 WITH_CLASSIFIER = ("roberta", "xlm-roberta", "camembert")
 """Types whose `classifier` reads the state of the first token. BERT's reads the pooler's output."""
 
@@ -68,11 +71,19 @@ class CrossEncoder(Reranker):
     """Scores pairs as sentence-transformers' CrossEncoder does.
 
     With one label the score is the activation of its logit, which the folder names; by default the sigmoid. With two labels it is the softmax's
-    share of the second, and with more, which are grades, their mean by the softmax.
+    share of the second, and with more, which are grades, their mean by the softmax. around: what a language model reads around a pair.
     """
 
-    def __init__(self, net: Classifier, tokenizer: Any, length: int, said: CrossEncoderFolder, device: str) -> None:
-        self.device = pick_device(device)
+    def __init__(
+        self,
+        net: Classifier | YesNo,
+        tokenizer: Any,
+        length: int,
+        said: CrossEncoderFolder,
+        device: str,
+        around: Around | None = None,
+    ) -> None:
+        self.device, self.around = pick_device(device), around
         self.net, self.tokenizer, self.length, self.said = net.to(self.device).eval(), tokenizer, length, said
         self.has_segments = "token_type_ids" in tokenizer.model_input_names
 
@@ -81,12 +92,33 @@ class CrossEncoder(Reranker):
         flag = f"--rerank {folder}"
         said = read_folder(folder, flag)
         if not said.is_classifier:
-            raise refused(flag, "it is a causal language model")
+            return cls._open_yes_no(folder, said, flag, device)
         tokenizer, net, longest = open_foreign(
             folder, AutoModelForSequenceClassification, "sequence-classification model", flag
         )
         _require_labels(net.config, flag)
         return cls(Classifier(net), tokenizer, min(said.max_length or longest, longest), said, device)
+
+    @classmethod
+    def _open_yes_no(cls, folder: Path, said: CrossEncoderFolder, flag: str, device: str) -> Self:
+        tokenizer, net, longest = open_foreign(folder, AutoModelForCausalLM, "causal language model", flag)
+        if odd := [name for name in SCALED_LOGITS if getattr(net.config, name, None)]:
+            raise refused(flag, f"its config.json sets {odd[0]}, which is not computed here")
+        tokens = said.yes, said.no
+        is_qwen = said.yes is None
+        if is_qwen:
+            known = tokenizer.get_vocab()
+            tokens = known.get("yes"), known.get("no")
+            if net.config.model_type != "qwen3" or None in tokens:
+                raise refused(flag, "it is a causal language model, and no LogitScore says by which tokens it answers")
+        yes, no = tokens
+        if yes is None or max(yes, no or 0) >= net.config.vocab_size:
+            raise refused(flag, "its LogitScore names a token that its vocabulary does not have")
+        around = around_of(folder, tokenizer, said.prompt, is_qwen, flag)
+        length = min(said.max_length or longest, longest)
+        if around and len(around.kept) >= length:
+            raise refused(flag, f"its longest input of {length} tokens has no room for a question")
+        return cls(YesNo(net, yes, no), tokenizer, length, said, device, around)
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         found = [np.empty(0, np.float32)]
@@ -115,12 +147,24 @@ class CrossEncoder(Reranker):
         """Tokens and segments of each pair, cut at the end of its longer text until it fits."""
         if not pairs:
             return []
-        questions = [self.said.prompt + pair.question for pair in pairs]
         texts = [f"{pair.title} {pair.text}".strip() for pair in pairs]
+        if self.around:
+            return self._written(self.around, pairs, texts)
+        questions = [self.said.prompt + pair.question for pair in pairs]
         made = self.tokenizer(questions, texts, truncation="longest_first", max_length=self.length)
         ids = made["input_ids"]
         segments = made["token_type_ids"] if self.has_segments else [[0] * len(each) for each in ids]
         return [*zip(ids, segments, strict=True)]
+
+    def _written(
+        self, around: Around, pairs: Sequence[Pair], texts: Sequence[str]
+    ) -> list[tuple[list[int], list[int]]]:
+        """As `encoded`, of the whole texts that a language model reads. A cut takes what stands before the end that each of them has."""
+        whole = [around.filled(pair.question, text) for pair, text in zip(pairs, texts, strict=True)]
+        rows = self.tokenizer(whole, add_special_tokens=False, verbose=False)["input_ids"]
+        kept = [*around.kept]
+        cut = [row if len(row) <= self.length else [*row[: self.length - len(kept)], *kept] for row in rows]
+        return [(row, [0] * len(row)) for row in cut]
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Rows of like length, the longest first, so that a lack of memory shows at once."""

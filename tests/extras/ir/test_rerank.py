@@ -195,3 +195,22 @@ def test_what_is_refused(chain: Chain, ranking, inputs, cross_encoder, qrels, tm
     strange.write_text("nobody 0 nothing 1\n")
     with pytest.raises(InputError, match="judged"):
         Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), qrels=strange).make(tmp_path / "r")
+
+
+def test_a_killed_run_continues_and_reads_nothing_twice(chain: Chain, ranking, cross_encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr("realmctl.extras.ir.reranking.QUERIES_AT_ONCE", 6)
+    given = {"ranking": ranking, "blocks": chain.blocks, "model": str(cross_encoder), "depth": 5}
+    expected, plain, read = Rerank(**given).make(tmp_path / "whole"), CrossEncoder.scores, []
+
+    def scores(self, pairs, fails=(2,)):
+        read.append(len(pairs))
+        if len(read) in fails:
+            raise KeyboardInterrupt
+        return plain(self, pairs)
+
+    monkeypatch.setattr(CrossEncoder, "scores", scores)
+    with pytest.raises(KeyboardInterrupt):
+        Rerank(**given).make(tmp_path / "r")
+    made = Rerank(**given).make(tmp_path / "r")
+    assert read == [30, 30, 30, 30, 10] and made.metrics == expected.metrics
+    assert made.file("run.trec").read_bytes() == expected.file("run.trec").read_bytes()
