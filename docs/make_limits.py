@@ -154,6 +154,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "models.towers.head_steps.MAX_STEPS": ("", "modules behind the pooling of an imported encoder"),
         "models.towers.head_steps.MAX_WIDTH": ("", "width of such a module"),
         "models.towers.layout.MAX_PREFIX": ("wordpieces", "a prefix of queries or blocks"),
+        "extras.rerank.yes_no.MAX_TEMPLATE_BYTES": ("bytes", "the chat template of a model that reranks"),
         "models.bert.foreign_config.MAX_CONFIG_BYTES": ("bytes", "config.json of a BERT, a T5, a GPT-2 or a tagger"),
         "models.bert.files.MAX_SPEC": ("characters", "the name of a size, such as L2-H128-A2"),
         "models.bert.limits.SIZE_LIMITS": ("", "sizes in config.json"),
