@@ -52,7 +52,8 @@ class ModelSettings(Settings):
 class Export(ModelSettings, Command):
     """Write a folder that transformers' AutoModel loads, with a model card. sentence-transformers loads a retriever's too.
 
-    Blocks become DPR's psgs TSV. Embeddings become an array with ids, for faiss, or Tevatron's pickle. Scores become
+    Blocks become DPR's psgs TSV. Embeddings become an array with ids, for faiss, a Parquet table with texts and fields for vector databases, or
+    Tevatron's pickle. Scores become
     DPR's training files for the reader (retrieved blocks) or the retriever (positives and hard negatives). A ranking becomes a
     TREC run. Negatives become triplets for sentence-transformers.
     """
@@ -67,6 +68,7 @@ class Export(ModelSettings, Command):
             "sentence-transformers",
             "psgs",
             "vectors",
+            "parquet",
             "tevatron",
             "trec",
             "dpr-reader",
@@ -75,7 +77,7 @@ class Export(ModelSettings, Command):
         ]
         | None
     ) = setting(
-        "Form of an encoder or reader (transformers), a retriever (sentence-transformers), blocks (psgs), embeddings (vectors, tevatron), a ranking "
+        "Form of an encoder or reader (transformers), a retriever (sentence-transformers), blocks (psgs), embeddings (vectors, tevatron; parquet with texts and fields), a ranking "
         "(trec), scores (dpr-reader, dpr-retriever) or negatives (triplets). Default: the first.",
         default=None,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
 from realmctl.artifacts import catalogue
-from realmctl.pipeline import InWorkspace, Show, argument, help_texts, output, reads, runtime, setting
+from realmctl.errors import ConfigError
+from realmctl.pipeline import InWorkspace, Show, argument, flag_of, help_texts, output, reads, runtime, setting
 from realmctl.pipeline import source as from_outside
 from realmctl.pipeline.fields import MOST_WORKERS
 
@@ -14,18 +16,22 @@ ENCODERS = "Encoders of other projects"
 
 
 class Import(InWorkspace):
-    """Make artifacts of a REALM checkpoint, or a retriever of an encoder.
+    """Make artifacts of a REALM checkpoint, a retriever of an encoder, or blocks and embeddings of a table.
 
     Of REALM's checkpoints, an embedder or a scorer becomes a retriever, an encoder an encoder, and a reader a
     span-reader. An open-QA checkpoint becomes blocks and a qa-model.
 
     Encoders are folders of sentence-transformers, model2vec, Contriever, DPR and plain encoders of the families BERT,
     RoBERTa, XLM-R, CamemBERT, MPNet, ModernBERT, DistilBERT, Qwen3, Gemma, T5 and more. No code of a folder is executed.
+
+    A Parquet file with the columns id, text and vector, as `export --form parquet` writes it, becomes blocks and embeddings.
     """
 
     computes = True
 
-    source: str = argument("Folder or hub id of a REALM checkpoint or of an encoder.")
+    source: str = argument(
+        "Folder or hub id of a REALM checkpoint or of an encoder, or a Parquet file of texts and vectors."
+    )
     tokenizer: str | None = from_outside(
         "Folder or hub id of a tokenizer, if the checkpoint has none.", default=None, hub=True, advanced=True
     )
@@ -37,7 +43,7 @@ class Import(InWorkspace):
     )
     retriever: Path | None = reads(
         "retriever",
-        help="Open QA: the imported embedder that made the index of the checkpoint.",
+        help="Open QA: the imported embedder that made the index of the checkpoint. Table: the retriever that made its vectors.",
         explicit_only=True,
         default=None,
         advanced=True,
@@ -94,6 +100,7 @@ class Import(InWorkspace):
 
     def run(self, show: Show) -> None:
         from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
+        from realmctl.extras.hub.imports.table import import_table, is_table
         from realmctl.imports.encoder_retriever import EncoderSettings
 
         settings = EncoderSettings(
@@ -109,6 +116,18 @@ class Import(InWorkspace):
         extras = ImportExtras(
             self.tokenizer, self.block_records, self.titles, self.retriever, self.block_encoder, settings
         )
-        artifacts = import_checkpoint(self.source, self.workspace, extras, self.workers, self.out)
+        if is_table(Path(self.source)):
+            self._only_of_tables()
+            artifacts = import_table(Path(self.source), self.retriever, self.workspace)
+        else:
+            artifacts = import_checkpoint(self.source, self.workspace, extras, self.workers, self.out)
         made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
         show({"made": made}, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))
+
+    def _only_of_tables(self) -> None:
+        """Raise ConfigError for an option that says nothing of a table."""
+        others = [item for item in fields(self) if item.name not in ("source", "retriever", "workspace", "workers")]
+        if given := [flag_of(item.name) for item in others if getattr(self, item.name) not in (item.default, None)]:
+            raise ConfigError(
+                f"{self.source} is a table of texts and vectors, and {', '.join(given)} is not for one. Leave it out."
+            )

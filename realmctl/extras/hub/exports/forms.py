@@ -10,10 +10,10 @@ from typing import Literal
 from realmctl.artifacts import Artifact, require_descent, verify
 from realmctl.artifacts.disk import copy_file
 from realmctl.errors import ConfigError
-from realmctl.extras.hub.exports import dpr, triplets, vectors
+from realmctl.extras.hub.exports import dpr, table, triplets, vectors
 from realmctl.extras.hub.exports.new_path import new_path
 
-FormName = Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever", "triplets"]
+FormName = Literal["psgs", "vectors", "parquet", "tevatron", "trec", "dpr-reader", "dpr-retriever", "triplets"]
 Summary = Mapping[str, int | list[str]]
 """Counts, and the programs that load the file, by what they are."""
 
@@ -36,6 +36,7 @@ def _write_run(ranking: Artifact, path: Path) -> Summary:
 FORMS: Mapping[FormName, Form] = {
     "psgs": Form("blocks", lambda blocks, _, path: dpr.write_passages(blocks, path)),
     "vectors": Form("embeddings", vectors.write_vectors, needs_blocks=True),
+    "parquet": Form("embeddings", table.write_table, needs_blocks=True),
     "tevatron": Form("embeddings", vectors.write_tevatron, needs_blocks=True),
     "trec": Form("ranking", lambda ranking, _, path: _write_run(ranking, path)),
     "dpr-reader": Form("scores", lambda scores, _, path: dpr.write_reader_training(scores, path)),
