@@ -8,6 +8,9 @@ PARITY := .venv-parity
 # The oldest transformers that pyproject.toml allows; `make` itself installs the newest.
 LOWEST := .venv-lowest
 LOWEST_TRANSFORMERS := 5.0.0
+# Clients and vector databases of others, in an environment of their own: the versions that were tested.
+CLIENTS := .venv-clients
+CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # What `make` installs: the extras that the tests use.
 EXTRAS := bm25,documents,encoder,faiss,hnsw,hub,ir,notebook,parquet,punkt,ray,report,serve,tensorboard
@@ -19,7 +22,7 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-pages test-slow test-cuda frozen faults mutations docs parity lowest check constraints release format bench clean
+.PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-pages test-slow test-cuda frozen faults mutations docs parity lowest clients check constraints release format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -117,6 +120,16 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt
 
 lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
 	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/extras/hub tests/retrieval tests/parity tests/tokens tests/training tests/training/data tests/training/evaluation tests/training/starts tests/stages
+
+$(CLIENTS)/.ready: pyproject.toml Makefile
+	@echo "setting up $(CLIENTS): clients and vector databases (a few minutes, once)"
+	$(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1' torch==$(TORCH)
+	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,parquet,serve]' --group dev $(CLIENT_PACKAGES)
+	@touch $@
+
+clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), and the page of LanceDB, DuckDB, Qdrant and Chroma
+	$(CLIENTS)/bin/python -m pytest tests/clients
 
 check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs

@@ -111,6 +111,21 @@ class ModelsReply(BaseModel):
     data: list[ServedModel]
 
 
+class OtherError(BaseModel):
+    """What happened and what to do, in one paragraph, and the status of the reply."""
+
+    message: str
+    type: Literal["invalid_request_error"] = "invalid_request_error"
+    param: None = None
+    code: str
+
+
+class OtherErrorReply(BaseModel):
+    """An error in the form of OpenAI."""
+
+    error: OtherError
+
+
 class TextDocument(Message):
     """A document of a rerank request."""
 

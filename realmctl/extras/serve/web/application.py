@@ -24,7 +24,7 @@ from realmctl.errors import (
     as_realmctl_error,
 )
 from realmctl.extras.serve.service import Service, UnknownBlock
-from realmctl.extras.serve.vectors import UnknownModel
+from realmctl.extras.serve.vectors import OtherError, OtherErrorReply, UnknownModel
 from realmctl.extras.serve.web import api, other_forms, page
 from realmctl.extras.serve.web.guards import HEADERS, Guard
 from realmctl.extras.serve.worker import QueueFull
@@ -96,15 +96,19 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None, mcp: b
     return app
 
 
-def _error(code: int, text: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": text}, code, headers)
+def _error(request: Request, code: int, text: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An ErrorReply, or below /v1 an error in OpenAI's form, of which its clients show the message."""
+    if not request.url.path.startswith(other_forms.router.prefix):
+        return JSONResponse({"error": text}, code, headers)
+    told = OtherErrorReply(error=OtherError(message=text, code=str(code)))
+    return JSONResponse(told.model_dump(), code, headers)
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, ValueError | RecursionError):  # of fastapi, which does not say what is wrong
-        return _error(400, "The body is not JSON.")
-    return _error(error.status_code, str(error.detail), dict(error.headers or {}))
+        return _error(request, 400, "The body is not JSON.")
+    return _error(request, error.status_code, str(error.detail), dict(error.headers or {}))
 
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
@@ -112,22 +116,24 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     found: dict[str, Any] = error.errors()[0]
     where = ".".join(str(part) for part in found["loc"][1:]) or "the body"
     if request.method != "DELETE" and not JSON_TYPE.match(request.headers.get("content-type", "")):
-        return _error(400, "The body is not sent as JSON. Add the header Content-Type: application/json.")
+        return _error(request, 400, "The body is not sent as JSON. Add the header Content-Type: application/json.")
     if found["type"] == "json_invalid":
-        return _error(400, f"The body is not JSON: {found['ctx']['error']}, at character {found['loc'][-1]}.")
-    return _error(422, f"{where}: {found['msg'].removeprefix('Value error, ')}. See /docs for what this request needs.")
+        return _error(request, 400, f"The body is not JSON: {found['ctx']['error']}, at character {found['loc'][-1]}.")
+    return _error(
+        request, 422, f"{where}: {found['msg'].removeprefix('Value error, ')}. See /docs for what this request needs."
+    )
 
 
 async def _busy(request: Request, error: Exception) -> JSONResponse:
     seconds = str(api.service_of(request).retry_after())
-    return _error(503, f"Too many requests wait. Try again in {seconds} s.", {"Retry-After": seconds})
+    return _error(request, 503, f"Too many requests wait. Try again in {seconds} s.", {"Retry-After": seconds})
 
 
 async def _known_error(request: Request, error: Exception) -> JSONResponse:
     code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     assert isinstance(error, RealmctlError)
     text = api.service_of(request).told(error)
-    return _error(code, text[:1].upper() + text[1:])
+    return _error(request, code, text[:1].upper() + text[1:])
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
@@ -135,4 +141,4 @@ async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     if known is not None:
         return await _known_error(request, known)
     text = "This is a bug of realmctl. The server's stderr has a traceback; please report it."
-    return _error(500, text, HEADERS)  # which is sent outside of the guard
+    return _error(request, 500, text, HEADERS)  # which is sent outside of the guard

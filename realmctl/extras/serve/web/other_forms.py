@@ -10,14 +10,16 @@ from realmctl.extras.serve.vectors import (
     EmbeddingsReply,
     EmbeddingsRequest,
     ModelsReply,
+    OtherErrorReply,
     RerankReply,
     RerankRequest,
     ServedModel,
     embeddings_reply,
 )
-from realmctl.extras.serve.web.api import ASKING, READING, Served, reply_of
+from realmctl.extras.serve.web.api import Errors, Served, reply_of
 
 router = APIRouter(prefix="/v1")
+ERRORS: Errors = {code: {"model": OtherErrorReply} for code in (400, 404, 413, 422, 503)}
 
 
 @router.get("/models")
@@ -26,7 +28,7 @@ async def models(served: Served) -> ModelsReply:
     return ModelsReply(data=[ServedModel(id=name) for name in served.model_names()])
 
 
-@router.post("/embeddings", responses={**READING, **ASKING})
+@router.post("/embeddings", responses=ERRORS)
 async def embeddings(message: EmbeddingsRequest, served: Served) -> EmbeddingsReply:
     """Vectors of texts, in the form of OpenAI."""
     side = served.side_of(message)
@@ -36,7 +38,7 @@ async def embeddings(message: EmbeddingsRequest, served: Served) -> EmbeddingsRe
     return embeddings_reply(message, found)
 
 
-@router.post("/rerank", responses={**READING, **ASKING})
+@router.post("/rerank", responses=ERRORS)
 async def rerank(message: RerankRequest, served: Served) -> RerankReply:
     """Texts by their relevance for a query, in the form of Jina, Cohere and vLLM."""
     return await reply_of(served.rerank(message))

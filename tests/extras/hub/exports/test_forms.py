@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_refused(chain, embeddings, scores, tmp_path):
     out = tmp_path / "out"
     other = make_blocks(tmp_path / "other", {"A": [["Another text."]]})
     for error, message, call in (
-        (ConfigError, "vectors or tevatron", (embeddings, out, "psgs", None)),
+        (ConfigError, "vectors or parquet or tevatron", (embeddings, out, "psgs", None)),
         (ConfigError, "--blocks", (embeddings, out, "vectors", None)),
         (ConfigError, "--blocks", (scores, out, "dpr-reader", chain.blocks)),
         (MismatchError, "vectors|embeddings", (embeddings, out, "vectors", other)),

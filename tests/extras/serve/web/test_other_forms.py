@@ -93,7 +93,8 @@ def test_many_texts_are_computed_in_parts_and_in_order(browser, workspace):
 )
 def test_mistakes_are_told(browser, asked, code, told):
     reply = browser.post("/v1/embeddings", content=json.dumps(asked), headers={"Content-Type": "application/json"})
-    assert reply.status_code in (code, 400) and told in reply.json()["error"], reply.text
+    assert reply.status_code in (code, 400) and told in reply.json()["error"]["message"], reply.text
+    assert reply.json()["error"]["code"] == str(reply.status_code)
 
 
 def test_models_are_listed(browser):
@@ -151,7 +152,7 @@ def test_a_server_without_a_retriever_embeds_nothing_and_lists_no_model(open_ser
     try:
         browser = client_of(service, False)
         reply = browser.post("/v1/embeddings", json={"input": "a"})
-        assert reply.status_code == 422 and "no retriever" in reply.json()["error"]
+        assert reply.status_code == 422 and "no retriever" in reply.json()["error"]["message"]
         assert browser.get("/v1/models").json()["data"] == []
     finally:
         service.stop()
@@ -159,4 +160,4 @@ def test_a_server_without_a_retriever_embeds_nothing_and_lists_no_model(open_ser
 
 def test_without_a_reranker_it_is_refused(browser):
     reply = browser.post("/v1/rerank", json={"query": "a", "documents": ["b"]})
-    assert reply.status_code == 422 and "--rerank" in reply.json()["error"]
+    assert reply.status_code == 422 and "--rerank" in reply.json()["error"]["message"]
