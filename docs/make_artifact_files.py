@@ -271,7 +271,7 @@ KINDS: dict[str, Kind] = {
         {"qrels.trec": "with `--questions`"},
     ),
     "queries": Kind(
-        "`generate-queries`",
+        "`generate-queries`, `cut-queries`",
         {
             "queries.jsonl": "a query a line: _id, text, and in metadata the mean log-probability of its tokens (not with `--endpoint`)",
             "qrels/train.tsv": "the block that each query was written for, as BEIR has judgements: query-id, corpus-id, score",
@@ -281,7 +281,11 @@ KINDS: dict[str, Kind] = {
             "answers.jsonl": "a request to the server a line: id, messages, temperature, seed, answer, whether it ended, and the model as the server calls it",
         },
         {},
-        {"answers.jsonl": "with `--endpoint`"},
+        {
+            "answers.jsonl": "with `--endpoint`",
+            "dropped.jsonl": "in the output of `generate-queries`",
+            "prompt.txt": "in the output of `generate-queries`",
+        },
     ),
     "judgements": Kind(
         "`judge`",

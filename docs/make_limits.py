@@ -126,6 +126,8 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "",
             "negatives of a question that `rerank-finetune` draws from",
         ),
+        "lab.teachers.teaching.MOST_QUESTIONS": ("", "questions that a teacher of `adapt` reads"),
+        "lab.teachers.teaching.MOST_STEPS": ("", "steps of a training of `adapt --teacher`"),
         "lab.dpr.objective.MOST_NEGATIVES": ("", "hard negatives of a question that are kept"),
         "questions.questions.MAX_DOCUMENT_BYTES": ("bytes", "a question file that is one JSON document"),
         "questions.regexes.BUDGET_SECONDS": ("seconds", "the patterns of one question; then the verdict is timeout"),

@@ -1,0 +1,47 @@
+"""What a teacher adds to `adapt`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from realmctl.pipeline import source
+from realmctl.shortcuts.adapt_settings import AdaptSettings
+
+
+class TeacherOptions(AdaptSettings):
+    """An adapted retriever that learns from a cross-encoder in the second half of the minutes."""
+
+    teacher: str = source(
+        "A cross-encoder whose scores the retriever learns in the second half of the minutes: what `rank --rerank` takes, or train, which trains one on the "
+        "documents. What it learns is kept where cloze recall gains. none: no teacher.",
+        default="none",
+        literals=("none", "train"),
+        hub=True,
+    )
+    questions: Path | None = source(
+        "questions for the blocks in BEIR's layout, such as generate-queries makes. Default: pieces of the documents' sentences.",
+        default=None,
+    )
+
+    def adapt(self) -> dict[str, Any]:
+        if self.teacher == "none":
+            return super().adapt()
+        from dataclasses import replace
+
+        from realmctl.lab.teachers.teaching import teach
+        from realmctl.retrieval.search.reranking import found_reranker
+
+        if self.teacher != "train":
+            found_reranker(self.teacher)
+        first: dict[str, Any] = AdaptSettings.adapt(replace(self, minutes=self.minutes / 2, teacher="none"))
+        return teach(first, self)
+
+    def told(self, found: Mapping[str, Any]) -> str:
+        text = super().told(found)
+        if "teacher" not in found:
+            return text
+        from realmctl.lab.teachers.teaching import text_of
+
+        return f"{text_of(found)}\n{text}"

@@ -1,0 +1,214 @@
+"""A retriever learns a teacher's scores of its own hits, within minutes, and is kept where cloze recall gains."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from realmctl import log
+from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts.hashing import read_sealed, write_sealed
+from realmctl.artifacts.series import make_newest
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError
+from realmctl.pipeline.discovery import own_stages
+from realmctl.pipeline.sources import localise
+from realmctl.retrieval.search.reranking import Pair, Reranking
+from realmctl.shortcuts.shipped import default_encoder, search_command
+
+if TYPE_CHECKING:
+    from realmctl.lab.teachers.options import TeacherOptions
+
+DEPTH, NEGATIVES = 10, 6
+"""Hits of a question that the teacher reads, and those of them that are no answer and that the student learns from."""
+BATCH, FEWEST_STEPS, MOST_STEPS = 16, 20, 5000
+SHARES = {"train": 0.4, "read": 0.3, "learn": 0.3}
+"""Shares of the time: the teacher is trained, it reads, and the student learns. A teacher that is there leaves its share to the other two."""
+TRIED, FEWEST_QUESTIONS, MOST_QUESTIONS = 24, 32, 20_000
+PAIR_OF_BLOCK = 1.4
+"""Seconds of a pair for one of a block: a pair is a little longer."""
+
+
+def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
+    """Return what `adapt` found, with a student of the teacher in place of its retriever where one gains.
+
+    found: what `adapt` returns. Numbers of questions and of steps are decided by time, and kept in the workspace, so that a second run finds all made.
+
+    Raises:
+        ConfigError: so little time is left that no gain could be shown.
+    """
+    stages, where = own_stages(), settings.workspace / "teacher"
+    made = {name: open_artifact(Path(path)) for name, path in found["made"].items()}
+    seconds = 60 * settings.minutes / 2
+    plan = _Plan(
+        settings.workspace / "teacher.json",
+        {**{n: made[n].content for n in ("blocks", "retriever")}, "minutes": settings.minutes},
+    )
+    searched = {"blocks": made["blocks"], "retriever": made["retriever"], "index": made["index"]}
+    encoder = settings.encoder or default_encoder([settings.documents], settings.language)
+    is_trained = settings.teacher == "train"
+    shares = {name: SHARES[name] / (1 if is_trained else 1 - SHARES["train"]) for name in ("read", "learn")}
+
+    def count() -> int:
+        each = _seconds_of_pair(None if is_trained else settings.teacher, made, stages)
+        return max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, int(shares["read"] * seconds / (DEPTH * each))))
+
+    questions = settings.questions
+    if questions is None:
+        cut = stages["cut-queries"](
+            blocks=made["blocks"], sample=plan.number("questions", count), sentences=settings.sentences
+        )
+        questions = cut.make(where / "queries").path
+    qrels = questions / "qrels" / "train.tsv"
+    ranking = stages["rank"](queries=questions, qrels=qrels, top=DEPTH, **searched).make(where / "ranking")
+    mining = {"blocks": made["blocks"], "qrels": qrels, "negatives": NEGATIVES, "positives": 1}
+    teacher = settings.teacher
+    if is_trained:
+        mined = stages["mine-negatives"](ranking=ranking, **mining).make(where / "negatives")
+        training = {
+            "start": str(localise(encoder, (), True, "--encoder")),
+            "passages": mined.file("train.jsonl"),
+            "max_length": 256,
+        }
+        made["cross-encoder"] = _trained(
+            stages["rerank-finetune"], training, plan, SHARES["train"] * seconds, where / "cross-encoder"
+        )
+        teacher = str(made["cross-encoder"].path)
+    reread = stages["rerank"](ranking=ranking, blocks=made["blocks"], model=teacher, depth=DEPTH, qrels=qrels).make(
+        where / "reranked"
+    )
+    scored = stages["mine-negatives"](ranking=reread, **mining).make(where / "scored")
+    learning = {
+        "retriever": made["retriever"],
+        "passages": scored.file("train.jsonl"),
+        "loss": "kl",
+        "hard_negatives": NEGATIVES - 2,
+        "teacher_temperature": _spread(scored),
+    }
+    student = _trained(
+        stages["dpr-finetune"], learning, plan, shares["learn"] * seconds, settings.workspace / "retriever"
+    )
+    measured = stages["eval-cloze"](
+        blocks=made["blocks"],
+        retriever=student,
+        start=made["retriever"],
+        sentences=settings.sentences,
+        query_wordpieces=12,
+        among=2000,
+        seed=1,
+    ).make(where / "cloze-recall")
+    gain = {name: measured.metrics[name] for name in ("gain", "gain_low", "gain_high")}
+    told = {
+        "name": settings.teacher,
+        "questions": reread.metrics["queries"],
+        "nDCG@10_before": reread.metrics["nDCG@10 before"],
+        "nDCG@10_reranked": reread.metrics["nDCG@10"],
+        "steps": student.metrics["steps"],
+        **gain,
+        "kept": gain["gain_low"] > 0,
+    }
+    result = {**found, "minutes": settings.minutes, "teacher": told}
+    paths = {name: str(artifact.path) for name, artifact in made.items()}
+    if told["kept"]:
+        embeddings = stages["embed"](blocks=made["blocks"], retriever=student).make(settings.workspace / "embeddings")
+        index = stages["build-index"](embeddings=embeddings, type="exact").make(settings.workspace / "index")
+        result["search"] = search_command(index, settings.workspace)
+        paths |= {"retriever": str(student.path), "embeddings": str(embeddings.path), "index": str(index.path)}
+    else:
+        make_newest(made["retriever"])
+    return {**result, "made": paths}
+
+
+class _Plan:
+    """Numbers that the time decided, in a file of the workspace, as long as what they were decided for is the same."""
+
+    def __init__(self, path: Path, key: Mapping[str, Any]) -> None:
+        self.path, self.held = path, {**key}
+        try:
+            kept = read_sealed(path)
+        except (OSError, ValueError):
+            kept = {}
+        if all(kept.get(name) == value for name, value in key.items()):
+            self.held = kept
+
+    def number(self, name: str, decide: Callable[[], int]) -> int:
+        """Return the number that was decided, or decide it now."""
+        if name not in self.held:
+            self.held[name] = decide()
+            write_sealed(self.path, self.held)
+        return int(self.held[name])
+
+
+def _trained(stage: Any, given: Mapping[str, Any], plan: _Plan, seconds: float, where: Path) -> Artifact:
+    """The artifact of a training with as many steps as fit into the seconds."""
+    settings = {**given, "batch_size": BATCH, "lr": 2e-5, "optimizer": "adamw"}
+
+    def steps() -> int:
+        trial = stage(**settings, steps=100).trial()
+        return min(MOST_STEPS, int((seconds - trial.before) / max(trial.each, 1e-9)))
+
+    fit = plan.number(f"{stage.command()} steps", steps)
+    if fit < FEWEST_STEPS:
+        raise ConfigError(
+            f"adapt --teacher: {max(0, fit)} steps of {stage.command()} fit into the minutes, and a gain can be shown by {FEWEST_STEPS} or more. Give it more "
+            "--minutes, or leave out --teacher."
+        )
+    log.say(f"adapt: {fit} steps of {stage.command()}")
+    made: Artifact = stage(**settings, steps=fit, warmup=max(1, fit // 10)).make(where)
+    return made
+
+
+def _seconds_of_pair(teacher: str | None, made: Mapping[str, Artifact], stages: Mapping[str, Any]) -> float:
+    """Seconds that a pair takes: some are scored; for a teacher that is not trained yet, some blocks are embedded."""
+    if teacher is None:
+        return PAIR_OF_BLOCK * max(
+            1e-5, float(stages["embed"](blocks=made["blocks"], retriever=made["retriever"]).trial().each)
+        )
+    reranking, corpus = Reranking.of(teacher, DEPTH), Corpus(made["blocks"])
+    assert reranking is not None
+    step = max(1, len(corpus) // TRIED)
+    pairs = [
+        Pair(" ".join(block.text.split()[:10]), block.title, block.text)
+        for block in (corpus.block(row) for row in range(0, len(corpus), step))
+    ]
+    reranking.model.scores(pairs[:1])
+    begin = time.monotonic()
+    reranking.model.scores(pairs)
+    return max(1e-5, (time.monotonic() - begin) / len(pairs))
+
+
+def _spread(scored: Artifact) -> float:
+    """The temperature at which a teacher's scores of a question differ as logits do: a tenth of their mean spread, at most 1.
+
+    Scores from 0 to 1 would else teach that all passages are alike.
+    """
+    spreads = []
+    with scored.file("train.jsonl").open(encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            scores = [
+                one["score"]
+                for name in ("positive_passages", "negative_passages")
+                for one in record[name]
+                if one["score"] is not None
+            ]
+            if len(scores) > 1:
+                spreads.append(max(scores) - min(scores))
+    return float(min(1.0, max(1e-3, round(float(np.mean(spreads)) / 10, 4)))) if spreads else 1.0
+
+
+def text_of(found: Mapping[str, Any]) -> str:
+    """Say in plain words what the teacher changed."""
+    told = found["teacher"]
+    change = "{gain:+.3f} [{gain_low:+.3f}, {gain_high:+.3f}]".format(**told)
+    read = (
+        f"The teacher read {told['questions']} questions: their blocks have nDCG@10 {told['nDCG@10_before']:.3f} by the retriever and {told['nDCG@10_reranked']:.3f} by "
+        "the teacher."
+    )
+    if told["kept"]:
+        return f"{read} The retriever learnt its scores in {told['steps']} steps, and the reciprocal rank of sentences gained {change}. It is kept."
+    return f"{read} In {told['steps']} steps the retriever learnt its scores, and no gain is shown: {change} in the reciprocal rank of sentences. It stays as it was."

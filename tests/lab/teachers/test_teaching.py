@@ -1,0 +1,126 @@
+"""`adapt --teacher`: what it cuts, what it makes within the minutes, and when the student is kept."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import realmctl as package
+from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError
+from realmctl.lab.teachers import teaching
+from realmctl.lab.teachers.cut_queries import CutQueries
+from realmctl.pipeline.trial import Trial
+from realmctl.training import budget
+from realmctl.training.evaluation.cloze_recall import held_out
+from stages.embed import Embed
+from stages.eval_cloze import EvalCloze
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain, documents
+from tests.fixtures.encoder_folders import folder_for
+
+
+def test_queries_are_pieces_of_sentences_that_measure_nothing(chain: Chain, tmp_path):
+    made = CutQueries(blocks=chain.blocks, words=4, sentences=10).make(tmp_path / "queries")
+    corpus = Corpus(chain.blocks)
+    rows, measured = {block.id: row for row, block in enumerate(corpus)}, held_out(corpus, 10, 0)
+    queries = [json.loads(line) for line in made.file("queries.jsonl").read_text().splitlines()]
+    judged = dict(line.split("\t")[:2] for line in made.file("qrels/train.tsv").read_text().splitlines()[1:])
+    assert made.metrics["queries"] == len(queries) == len(judged) > 30 and measured
+    for query in queries:
+        block = corpus[rows[judged[query["_id"]].replace("%20", " ")]]
+        sentences = [
+            block.text[start:stop]
+            for number, (start, stop) in enumerate(block.sentences)
+            if number not in measured.get(rows[block.id], ())
+        ]
+        assert len(query["text"].split()) <= 4 and any(query["text"] in " ".join(each.split()) for each in sentences)
+    empty = make_blocks(tmp_path / "blocks", {"T": [["Short one."]]})
+    with pytest.raises(InputError, match="no sentence of 4 words"):
+        CutQueries(blocks=empty).make(tmp_path / "none")
+
+
+@pytest.fixture
+def adapted(realmctl, chain: Chain, tmp_path, monkeypatch):
+    """Runs adapt with a teacher on a few documents; trainings have 20 steps."""
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(
+        "".join(
+            json.dumps(
+                {"id": f"{title} {number}", "title": title, "text": " ".join(block).replace("[[", "").replace("]]", "")}
+            )
+            + "\n"
+            for title, blocks in documents().items()
+            for number, block in enumerate(blocks)
+        )
+    )
+    monkeypatch.setattr(Embed, "trial", lambda stage: Trial(60.0, each=0.01))
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 0.95 * 6 / 30)
+    monkeypatch.setattr(teaching, "MOST_STEPS", 20)
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+
+    def run(*more):
+        words = (
+            "adapt",
+            corpus,
+            "--encoder",
+            encoder,
+            "--minutes",
+            2,
+            "--sentences",
+            12,
+            "--language",
+            "de",
+            "--workspace",
+            "w",
+            *more,
+        )
+        return realmctl(*words)
+
+    return run
+
+
+def with_gain(monkeypatch, low: float) -> None:
+    """Have the last measurement show this."""
+    plain = EvalCloze.run
+    monkeypatch.setattr(
+        EvalCloze,
+        "run",
+        lambda stage, out: {**plain(stage, out), "gain": low + 0.01, "gain_low": low, "gain_high": low + 0.02},
+    )
+
+
+@pytest.mark.slow
+def test_a_student_that_gains_is_searched_with(adapted, cross_encoder, monkeypatch):
+    with_gain(monkeypatch, 0.01)
+    code, out, err = adapted("--teacher", cross_encoder, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["teacher"]["kept"] and found["teacher"]["steps"] == 20 and found["teacher"]["questions"] >= 32
+    retriever = open_artifact(found["made"]["retriever"])
+    assert retriever.settings["loss"] == "kl" and open_artifact("w/retriever").path == retriever.path
+    assert package.load_search("w").search("Where was Ada Lorn born?", 3)
+    again = json.loads(adapted("--teacher", cross_encoder, "--json")[1])
+    assert again["made"] == found["made"] and again["teacher"] == found["teacher"]
+    assert "It is kept." in adapted("--teacher", cross_encoder)[1]
+
+
+@pytest.mark.slow
+def test_a_teacher_is_trained_and_a_student_without_a_gain_is_left(adapted, monkeypatch):
+    with_gain(monkeypatch, -0.01)
+    code, out, err = adapted("--teacher", "train", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert not found["teacher"]["kept"] and open_artifact(found["made"]["cross-encoder"]).kind == "cross-encoder"
+    retriever = open_artifact(found["made"]["retriever"])
+    assert "loss" not in retriever.settings and open_artifact("w/retriever").path == retriever.path
+    assert package.load_search("w").search("Where was Ada Lorn born?", 3)
+
+
+def test_what_does_not_rerank_is_refused_before_any_work(adapted, chain: Chain):
+    code, _, err = adapted("--teacher", chain.blocks.path)
+    assert code == 2 and "does not rerank" in err
+    code, _, err = adapted("--teacher", "nothing at all")
+    assert code == 3 and "no such file or folder" in err
