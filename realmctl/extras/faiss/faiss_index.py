@@ -182,7 +182,7 @@ class FaissIndexType(IndexType):
 
     def size(self, settings: IndexSettings, rows: int, dimension: int) -> int:
         blank = _blank(settings, dimension)
-        return int(rows * (blank.sa_code_size() + 8) if hasattr(blank, "sa_code_size") else rows * 4 * dimension)
+        return int(rows * (_code_bytes(blank, dimension) + 8))
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         return self.open_part(folder, description, vectors, device, 0, 1)
@@ -213,6 +213,16 @@ def _faiss() -> FaissLibrary:
             f"An index of type faiss needs the package faiss-cpu, which cannot be imported here ({error}). "
             "Install it with `pip install 'realmctl[faiss]'`."
         ) from None
+
+
+def _code_bytes(blank: Any, dimension: int) -> int:
+    """Bytes that an index keeps of a vector, with its links in a graph."""
+    try:
+        return int(blank.sa_code_size())
+    except RuntimeError:  # a graph, beside the index that keeps the vectors
+        graph = _faiss().downcast_index(blank)
+        links = graph.hnsw.nb_neighbors(0) if hasattr(graph, "hnsw") else getattr(getattr(graph, "nsg", None), "R", 64)
+        return 4 * int(links) + (int(graph.storage.sa_code_size()) if hasattr(graph, "storage") else 4 * dimension)
 
 
 def _blank(settings: IndexSettings, dimension: int) -> FaissPart:

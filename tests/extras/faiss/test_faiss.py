@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
+from realmctl.extras.faiss.faiss_index import FaissIndexType
 from realmctl.index.build import build
 from realmctl.index.index_type import open_index, open_part
 from realmctl.index.merged import MergedIndex
@@ -54,6 +55,15 @@ def test_other_factories(tmp_path, factory):
     vectors = clustered(700)
     build(folder_with(tmp_path, vectors), of(factory, min_recall=0.5))
     assert open_index(tmp_path).search(vectors[:9], 3)[1].shape == (9, 3)
+
+
+@pytest.mark.parametrize("factory", ["Flat", "SQ8", "IVF4,SQ8", "HNSW16", "HNSW16,SQ8", "NSG16,Flat"])
+def test_the_bytes_are_told_before_the_build(tmp_path, factory):
+    vectors = clustered(3000)
+    told = FaissIndexType().size(of(factory), *vectors.shape)
+    build(folder_with(tmp_path, vectors), of(factory, min_recall=0.0))
+    written = sum(path.stat().st_size for path in tmp_path.glob("*.faiss"))
+    assert 0.5 < told / written < 2  # NSG writes the links that it has
 
 
 @pytest.mark.parametrize("factory", ["PQ8x4", "IVF4,PQ8x4", "PCAR8,IVF4,PQ8x4,RFlat"])
