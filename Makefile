@@ -77,7 +77,7 @@ test-cuda: $(READY) ## on machines with NVIDIA GPUs: parity, bf16, steps without
 faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted in docs/faults.json: FAULT_ROUNDS=1 FAULT_TESTS="not slow" FAULT_JOBS=1
 	rm -f docs/faults.json
 	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" -n $(FAULT_JOBS) --dist loadfile \
-	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
+	  tests/faults tests/artifacts tests/extras/gc tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
 	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
 	  tests/training/monitoring/test_loss_watch.py tests/training/starts tests/pipeline/test_settings.py tests/pipeline/test_sources.py tests/stages/test_kept_edits.py tests/models/bert/test_limits.py tests/extras/report/test_damaged_scores.py \
 	  tests/extras/documents/test_apart.py tests/tokens/test_library_file.py tests/extras/ir/ranking tests/extras/serve/web/test_guards.py \

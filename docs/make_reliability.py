@@ -185,7 +185,7 @@ PROMISES = [
     ),
     (
         "`gc` deletes nothing that a kept version, an unfinished run or a running process needs.",
-        ["tests/artifacts/test_gc_plan.py", "tests/artifacts/test_gc.py"],
+        ["tests/extras/gc/test_gc_plan.py", "tests/extras/gc/test_gc.py"],
     ),
     ("A changed `index.json` is refused, or the index answers as before.", ["tests/faults/index/test_mutants.py"]),
     (

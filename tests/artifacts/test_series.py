@@ -16,10 +16,10 @@ import pytest
 from realmctl.artifacts import MANIFEST, open_artifact, series, unfinished, verify, version_numbers
 from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.disk import CheckedFile
-from realmctl.artifacts.gc import collect
 from realmctl.artifacts.unfinished import letting_all_step_aside
 from realmctl.cli.available_stages import other_commands
 from realmctl.errors import AccessError, ConfigError, InputError, LockedError, MismatchError
+from realmctl.extras.gc.collecting import collect
 from realmctl.pipeline import making
 from realmctl.pipeline.discovery import own_stages
 from tests.faults.children import ended, forked, killed

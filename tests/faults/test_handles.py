@@ -16,9 +16,9 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.artifacts.catalogue import listing
-from realmctl.artifacts.gc import collect
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import as_realmctl_error
+from realmctl.extras.gc.collecting import collect
 from realmctl.extras.serve.versions import Versions
 from realmctl.index.index_type import open_index
 from stages.build_index import BuildIndex

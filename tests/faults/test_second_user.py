@@ -12,8 +12,8 @@ import pytest
 
 from realmctl.artifacts import open_artifact, verify, version_numbers
 from realmctl.artifacts.catalogue import listing, versions_at
-from realmctl.artifacts.gc import collect
 from realmctl.artifacts.series import locked, pin
+from realmctl.extras.gc.collecting import collect
 from realmctl.extras.serve.versions import Versions
 from stages.ict_init import IctInit
 from tests.faults.children import as_root, ended, exit_code, forked

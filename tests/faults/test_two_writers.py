@@ -18,11 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.artifacts import Artifact, gc, lease, open_artifact, verify, version_numbers
+from realmctl.artifacts import Artifact, lease, open_artifact, verify, version_numbers
 from realmctl.artifacts.catalogue import listing
-from realmctl.artifacts.gc import collect
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import LockedError
+from realmctl.extras.gc import collecting as gc
+from realmctl.extras.gc.collecting import collect
 from realmctl.extras.serve import versions as serving
 from realmctl.extras.serve.versions import ServedVersion, Versions
 from realmctl.pipeline import Stage, making

@@ -20,11 +20,11 @@ from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact, require_descent, verify
 from realmctl.artifacts.catalogue import listing
-from realmctl.artifacts.gc import collect
 from realmctl.artifacts.series import locked
 from realmctl.cli.app import build
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
+from realmctl.extras.gc.collecting import collect
 from realmctl.index.index_type import open_index
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk

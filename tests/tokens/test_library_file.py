@@ -163,6 +163,6 @@ def test_a_panic_in_a_worker_reaches_the_command(workers):
 
 
 def test_a_panic_of_any_library_is_no_traceback(realmctl, monkeypatch):
-    monkeypatch.setattr("realmctl.cli.commands.gc.Gc.run", panic)
+    monkeypatch.setattr("realmctl.extras.gc.command.Gc.run", panic)
     code, _, err = realmctl("gc")
     assert code == 3 and "index out of bounds" in err

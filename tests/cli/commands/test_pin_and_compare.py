@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.artifacts.gc import collect
 from realmctl.cli import app
 from realmctl.errors import InputError
+from realmctl.extras.gc.collecting import collect
 from realmctl.pipeline import Named, choose
 from tests.fixtures.small_stages import Child, Plain
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.artifacts.gc import DAMAGED, IN_USE, NEWEST, VersionNeeds, WorkspaceContents, reasons_to_keep
+from realmctl.extras.gc.collecting import DAMAGED, IN_USE, NEWEST, VersionNeeds, WorkspaceContents, reasons_to_keep
 
 HASHES = st.frozensets(st.integers(0, 12).map(str), max_size=3)
 VERSIONS = st.tuples(HASHES, HASHES, st.booleans(), st.sampled_from([False, False, False, True]))

@@ -18,11 +18,11 @@ import pytest
 from realmctl.artifacts import Artifact, lease, open_artifact, verify
 from realmctl.artifacts import artifact as artifact_module
 from realmctl.artifacts import disk as disk_module
-from realmctl.artifacts import gc as gc_module
 from realmctl.artifacts.catalogue import listing
-from realmctl.artifacts.gc import Collected, collect
 from realmctl.artifacts.manifest import Origin, read_manifest, sealed
 from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.extras.gc import collecting as gc_module
+from realmctl.extras.gc.collecting import Collected, collect
 from realmctl.pipeline import Stage, reads, setting
 from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain

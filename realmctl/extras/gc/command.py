@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from realmctl.amounts import size_text
-from realmctl.artifacts.gc import Collected, collect
+from realmctl.extras.gc.collecting import Collected, collect
 from realmctl.pipeline import InWorkspace, Show, argument, setting
 
 
