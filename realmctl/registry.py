@@ -39,6 +39,7 @@ GROUPS = (
         "indexes",
         "searchers",
         "rankers",
+        "filters",
         "rerankers",
         "answerers",
         "readers",

@@ -38,6 +38,9 @@ RANKERS = Registry(
 )
 """What stands for a searcher of the same name where nothing is trained; None of its `start` leaves it to the searcher."""
 
+FILTERS = Registry("filter", group="realmctl.filters", core={})
+"""The language of filters, by the name `expression`."""
+
 ANSWERERS = Registry(
     "answerer",
     group="realmctl.answerers",

@@ -30,7 +30,7 @@ def test_extras_that_are_named_exist():
     makefile = (ROOT / "Makefile").read_text()
     named = re.findall(r"\.\[([a-z0-9,]+)\]", PAGE + (ROOT / "Dockerfile").read_text() + makefile)
     named += re.findall(r"^EXTRAS := (.+)$", makefile, re.MULTILINE)
-    assert len(named) == 7 and {extra for names in named for extra in names.split(",")} <= set(
+    assert len(named) == 8 and {extra for names in named for extra in names.split(",")} <= set(
         PROJECT["optional-dependencies"]
     )
 

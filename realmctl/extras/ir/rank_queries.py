@@ -26,7 +26,7 @@ from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say, warn
 from realmctl.questions.questions import Question
 from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
-from realmctl.retrieval.search.filters import Filter, filtered
+from realmctl.retrieval.search.filters import filter_of, filtered
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.reranking import Reranking, found_reranker
@@ -62,7 +62,7 @@ def check_ranking(settings: RankSettings) -> None:
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
     if settings.filter:
-        Filter(settings.filter, Corpus(settings.blocks).columns.types)
+        filter_of(settings.filter, Corpus(settings.blocks))
     for searcher in searchers_of(settings.method):
         searcher.check(dataclasses.replace(_inputs(settings), bm25_stemmer=profile.bm25_stemmer))
 

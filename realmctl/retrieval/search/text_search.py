@@ -62,7 +62,7 @@ class TextSearch:
 
         Blocks of the same text are one hit, that of the best; see `Hit.copies`.
 
-        filter: which blocks may be hits, by the fields of their documents (`realmctl.retrieval.search.filters`); of several, those that pass all.
+        filter: which blocks may be hits, by the fields of their documents (`realmctl.extras.filters`); of several, those that pass all.
 
         Raises:
             ConfigError: the question is empty, k is below 1, the filter is none of these blocks, or the model retrieves no blocks.

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import operator
 import random
-from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.artifacts import open_artifact
 from realmctl.corpus.columns import OF_BLOCKS
 from realmctl.errors import ConfigError
-from realmctl.index.merged import best_among
-from realmctl.retrieval.search import filters
+from realmctl.extras import filters
+from realmctl.extras.filters import Filter
+from realmctl.index.names import INDEX_TYPES
 from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
-from realmctl.retrieval.search.filters import Filter, filtered
+from realmctl.retrieval.search.filters import filtered
 from realmctl.retrieval.search.methods import fuse, start_method
 from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.text_search import TextSearch
@@ -27,6 +26,9 @@ from tests.fixtures.chain import documents, make_index
 from tests.fixtures.retriever import make_retriever
 
 TYPES = {**OF_BLOCKS, "date": "date", "source": "text", "year": "number", "tags": "list", "odd name": "text"}
+KINDS = {"exact": {}, "hnsw": {}, "int8": {}, "faiss": {"factory": "Flat"}, "shards": {"type": "hnsw", "shards": 2}}
+INDEXES = [name for name in KINDS if name in ("shards", *INDEX_TYPES.names())]
+"""Those of rooms too, where these are there."""
 SOURCES, TAGS = ["handbook", "wiki", 'a "b"'], ["sea", "ship", "7"]
 
 
@@ -56,10 +58,10 @@ def made(tmp_path_factory, one_thread):
         corpus=(folder / "c.jsonl",), tokenizer="train:300", max_wordpieces=32, workers=1, keep_fields=names
     ).make(folder / "blocks")
     retriever = make_retriever(folder / "retriever", blocks)
-    kinds = {"exact": {}, "hnsw": {}, "int8": {}, "faiss": {"factory": "Flat"}, "shards": {"type": "hnsw", "shards": 2}}
     indexes = {
         name: make_index(folder / name, blocks, retriever, **{"type": name, "min_recall": 0.1, **settings})
-        for name, settings in kinds.items()
+        for name, settings in KINDS.items()
+        if name in INDEXES
     }
     return blocks, retriever, indexes
 
@@ -217,9 +219,6 @@ def brute(search: BlockSearch, tokens, among, k):
     return found
 
 
-INDEXES = ["exact", "hnsw", "int8", "faiss", "shards"]
-
-
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize(
     ("method", "index"), [("bm25", "exact"), *((method, index) for method in ("dense", "hybrid") for index in INDEXES)]
@@ -249,30 +248,6 @@ def test_the_best_of_those_that_pass_whatever_the_index(made, method, few, index
     assert [len(own) for _, own in search.ranked(tokens, 3, every[:0])] == [0, 0, 0]
 
 
-class Plugged(BlockSearch):
-    """A searcher that knows no filter, as a package of its own may have it."""
-
-    def __init__(self, scores):
-        self.scores, self.corpus = scores, range(scores.shape[1])
-
-    def nearest(self, tokens, k):
-        order = np.argsort(-self.scores, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(self.scores, order, 1), order
-
-
-def test_a_searcher_of_a_plug_in_is_filtered_too_and_chunks_change_nothing(monkeypatch):
-    scores = np.random.default_rng(0).integers(0, 9, (3, 50)).astype(np.float32)
-    among = np.array([3, 4, 9, 20, 21, 33, 48])
-    expected = [sorted(among.tolist(), key=lambda row: (-own[row], row))[:4] for own in scores]
-    assert [rows.tolist() for _, rows in Plugged(scores).ranked([0, 1, 2], 4, among)] == expected
-    for size in (1, 2, 3, 100):
-        monkeypatch.setattr("realmctl.index.merged.ROWS_PER_CHUNK", size)
-        found = best_among(partial(np.take, scores, axis=1), 4, among)
-        assert [rows.tolist() for _, rows in found] == expected
-        for (own, rows), all_ in zip(found, scores, strict=True):
-            assert own.tolist() == all_[rows].tolist()
-
-
 def test_copies_do_not_take_the_places_of_others_that_pass(tmp_path):
     lines = [{"id": f"{n}", "text": "The lamp is old.", "year": n} for n in range(30)]
     lines += [{"id": "other", "text": "The lamp is new and much larger.", "year": 50}]
@@ -297,24 +272,3 @@ def test_limits(monkeypatch):
     Filter("year in [1, 2]", TYPES)
     with pytest.raises(ConfigError, match="more than 2 values"):
         Filter("year in [1, 2, 3]", TYPES)
-
-
-def test_rank_with_a_filter_ranks_what_passes(made, tmp_path, realmctl):
-    blocks, retriever, indexes = made
-    (tmp_path / "q.jsonl").write_text(
-        "".join(json.dumps({"id": f"q{n}", "text": q}) + "\n" for n, q in enumerate(QUERIES))
-    )
-    words = ["rank", "--queries", tmp_path / "q.jsonl", "--blocks", blocks.path, "--retriever", retriever.path]
-    words += ["--index", indexes["hnsw"].path, "--top", 1000, "--out", tmp_path / "ranking", "--method", "dense"]
-    code, _, err = realmctl(*words, "--filter", FILTER)
-    assert code == 0, err
-    ranking = open_artifact(tmp_path / "ranking")
-    from realmctl.corpus.corpus import Corpus
-
-    corpus = Corpus(blocks)
-    passing = {corpus[row].id for row in filtered(FILTER, corpus)}
-    found = [line.split()[2] for line in ranking.file("run.trec").read_text().splitlines()]
-    assert {*found} == passing and len(found) == 3 * len(passing)
-    assert json.loads(ranking.file("ranking.json").read_text())["filter"] == FILTER
-    code, _, err = realmctl(*words, "--filter", "sorce == 'x'")
-    assert code == 2 and "sorce" in err and "source (text)" in err
