@@ -1,0 +1,110 @@
+"""The measurement of rerankers and teachers, at a tiny size, and its table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "teacher"
+sys.path.append(str(EXAMPLES))
+
+import run  # noqa: E402
+
+from tests.fixtures.blocks import make_blocks  # noqa: E402
+from tests.fixtures.encoder_folders import folder_for  # noqa: E402
+
+TOWNS = [
+    "Velford",
+    "Stonebridge",
+    "Harrow",
+    "Milton",
+    "Ashby",
+    "Kenmore",
+    "Tarrant",
+    "Lowick",
+    "Penrose",
+    "Wick",
+    "Elm",
+    "Oakley",
+]
+
+
+def record(arm: str, seed: int, values: list[float], domain: str = "towns") -> str:
+    return json.dumps(
+        {
+            "domain": domain,
+            "split": "test",
+            "encoder": "e",
+            "arm": arm,
+            "seed": seed,
+            "search": "s",
+            "ndcg": values,
+            "cpu_minutes": 0,
+        }
+    )
+
+
+def test_the_table_has_means_over_seeds_and_differences_of_the_same_questions(tmp_path):
+    results = tmp_path / "runs.jsonl"
+    lines = [
+        record("best", 0, [0.5, 0.5, 0.0, 1.0]),
+        record("rerank", 0, [0.6, 0.6, 0.1, 1.0]),
+        record("rerank", 1, [0.7, 0.7, 0.3, 1.0]),
+    ]
+    results.write_text("\n".join([*lines, record("encoder", 0, [0.1] * 4, "other")]) + "\n")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.table(results).splitlines()]
+    assert rows[0] == ["domain", "encoder", "best", "rerank"]
+    assert rows[2] == ["towns test", "", "0.500", "0.625"] and rows[3] == ["other test", "0.100", "", ""]
+    assert rows[7][0] == "rerank - best" and rows[7][1].startswith("+0.125 [") and rows[7][2] == ""
+
+
+@pytest.mark.slow
+def test_a_tiny_run_measures_every_arm_and_a_second_one_nothing(tmp_path, monkeypatch, capsys):
+    folders = {}
+    for name, towns in (("one", TOWNS[:6]), ("two", TOWNS[6:])):
+        folder = folders[name] = tmp_path / name
+        (folder / "qrels").mkdir(parents=True)
+        rows = [
+            {
+                "_id": f"p{n}",
+                "title": town,
+                "text": f"{town} is a town in the north. The river of {town} is long and cold.",
+            }
+            for n, town in enumerate(towns)
+        ]
+        (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / "queries.jsonl").write_text(
+            "".join(json.dumps({"_id": f"q{n}", "text": f"Where is {town}?"}) + "\n" for n, town in enumerate(towns))
+        )
+        (folder / "qrels" / "test.tsv").write_text(
+            "query-id\tcorpus-id\tscore\n" + "".join(f"q{n}\tp{n}\t1\n" for n in range(len(towns)))
+        )
+    blocks = make_blocks(tmp_path / "blocks", {"T": [[f"{town} is a town in the north." for town in TOWNS]]})
+    encoder, results = folder_for(blocks, tmp_path / "encoder"), tmp_path / "runs.jsonl"
+    words = [
+        "run.py",
+        "--encoder",
+        str(encoder),
+        "--results",
+        str(results),
+        "--workspace",
+        str(tmp_path / "w"),
+        "--seeds",
+        "1",
+    ]
+    words += ["--teacher-steps", "1", "--student-steps", "1", "--questions", "4"]
+    words += [f"--source={name}={folder}" for name, folder in folders.items()] + ["--domain", f"two={folders['two']}"]
+    monkeypatch.setattr(sys, "argv", words)
+    run.main()
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [one["arm"] for one in records] == ["encoder", "best", "rerank", "student", "student-best"]
+    assert (
+        all(len(one["ndcg"]) == 6 and min(one["ndcg"]) >= 0 for one in records)
+        and (tmp_path / "w" / encoder.name / "teachers" / "one").is_dir()
+    )
+    before = results.read_text()
+    run.main()
+    assert results.read_text() == before and "| two test |" in capsys.readouterr().out
