@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,8 +48,12 @@ def adapt(
     minutes: float,
     max_wordpieces: int,
     sentences: int,
+    held_out: Callable[[Artifact], Artifact | None] = lambda blocks: None,
 ) -> dict[str, Any]:
-    """Make blocks, an adapted retriever and its index, as the options of `realmctl adapt` say. Returns what was gained, and how to search."""
+    """Make blocks, an adapted retriever and its index, as the options of `realmctl adapt` say. Returns what was gained, and how to search.
+
+    held_out: returns questions of documents of the blocks, which training leaves out and is measured by, in place of titles; None for none.
+    """
     begin, start = time.monotonic(), encoder or default_encoder([documents], language)
     variables = {
         "documents": str(documents),
@@ -66,6 +70,8 @@ def adapt(
         + left_out_text(first["blocks"])
     )
     require_enough(first["blocks"], sentences)
+    questions = held_out(first["blocks"])
+    variables |= {"titles": "0", "held_out": str(questions.path)} if questions else {"titles": str(sentences)}
     training = minutes_of_training(minutes, begin, first, workspace)
     try:
         with log.one_bar("adapt"):
@@ -87,7 +93,8 @@ def adapt(
         "recall@5_before": measured["start"]["cloze_recall@5"],
         "recall@5_after": measured["cloze_recall@5"],
         **{name: measured[name] for name in ("gain", "gain_low", "gain_high")},
-        **{name: value for name, value in trained.items() if name.startswith("last_")},
+        **{name: value for name, value in trained.items() if name.startswith(("last_", "question_"))},
+        **({"held_out_questions": questions.metrics["queries"]} if questions else {}),
         "workspace": str(workspace),
         "made": {name: str(artifact.path) for name, artifact in made.items()},
     }
@@ -155,6 +162,8 @@ def text_of(found: Mapping[str, Any]) -> str:
                 f", that of titles by {_change(found, 'title')}, and that of reworded titles (fewest words shared with their block) "
                 f"by {_change(found, 'reworded_title')}. All must gain."
                 if "last_title_gain" in found
+                else f", and that of {found['held_out_questions']} questions of documents left out by {_change(found, 'question')}. Both must gain."
+                if "last_question_gain" in found
                 else "."
             ),
         ]
@@ -164,6 +173,14 @@ def text_of(found: Mapping[str, Any]) -> str:
             f"among the first five; before it was {share['before']}. The gain in the reciprocal rank is {found['gain']:+.3f}, 95 % interval "
             f"{found['gain_low']:+.3f} to {found['gain_high']:+.3f}"
             + ("." if found["gain_low"] > 0 else ": on these pieces no gain is shown, so the start may be as good."),
+            *(
+                [
+                    f"Of documents that training left out a language model had written {found['held_out_questions']} questions. Their reciprocal rank changed by "
+                    f"{found['question_gain']:+.3f}, 95 % interval {found['question_gain_low']:+.3f} to {found['question_gain_high']:+.3f}."
+                ]
+                if "question_gain" in found
+                else []
+            ),
             "These pieces are in the documents' own words. Where people ask in words of their own, compare both on some of their "
             "questions (realmctl rank, realmctl eval-run).",
         ]

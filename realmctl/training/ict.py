@@ -12,6 +12,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import ThinnedDataOrder
 from realmctl.training.evaluation.cloze_recall import held_out
+from realmctl.training.evaluation.held_out import left_out
 from realmctl.training.in_batch import Example, InBatchContrast, train_retriever
 from realmctl.training.settings.retriever import IctSettings
 
@@ -26,7 +27,8 @@ class InverseClozeObjective(InBatchContrast):
     sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its
     gradient are 0 in pre-training.
 
-    With `cloze_recall` the sentences that measure the training are no queries of it, but where a block has no other.
+    With `cloze_recall` the sentences that measure the training are no queries of it, but where a block has no other, and the documents of
+    the questions that measure it have no part in it.
 
     Raises:
         InputError: Fewer than two blocks have two sentences.
@@ -37,6 +39,7 @@ class InverseClozeObjective(InBatchContrast):
         self.corpus, self.mask_rate, self.null_share = corpus, settings.mask_rate, settings.null_share
         sentences = np.diff(corpus.sentence_offsets)
         self.held_out = held_out(corpus, settings.cloze_recall, settings.seed)
+        sentences[left_out(settings.questions, corpus)] = 0
         self.rows = np.flatnonzero(sentences >= (2 if self.mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(

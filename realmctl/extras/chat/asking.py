@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -13,6 +13,7 @@ from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.hashing import digest
+from realmctl.errors import RealmctlError
 from realmctl.extras.chat.endpoint import Endpoint, Messages, Reply, key_for
 from realmctl.extras.chat.settings import SERVED, EndpointSettings, address_of
 from realmctl.log import Progress, say, warn
@@ -96,23 +97,37 @@ class Asker:
         counts = {name: sum(getattr(each, name) for each in replies) for name in ("prompt_tokens", "completion_tokens")}
         return {"requests": len(replies), **{name: count for name, count in counts.items() if count}}
 
-    def _sent(self, requests: Iterable[Request]) -> Iterable[tuple[Request, Reply]]:
-        """Yield each request with its answer, as they come. No more requests wait than threads can take."""
-        rest = iter(requests)
+    def _sent(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Yield each request with its answer, as they come. No more requests wait than threads can take.
+
+        After a failure none is sent any more, and the answers of those that are under way still come. Then the failure is raised.
+        """
+        rest, failure = iter(requests), None
+        waiting: dict[Future[Reply], Request] = {}
         with ThreadPoolExecutor(self.parallel, "asking") as threads:
             try:
-                waiting: dict[Future[Reply], Request] = {}
                 while True:
-                    for request in islice(rest, 2 * self.parallel - len(waiting)):
+                    for request in islice(rest, 0 if failure else 2 * self.parallel - len(waiting)):
                         waiting[threads.submit(self._ask, request)] = request
                     if not waiting:
-                        return
+                        break
                     for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                        yield waiting.pop(done), done.result()
+                        request = waiting.pop(done)
+                        try:
+                            reply = done.result()
+                        except RealmctlError as error:
+                            failure = failure or error
+                            self.endpoint.stop()
+                            for other in [each for each in waiting if each.cancel()]:
+                                del waiting[other]
+                        else:
+                            yield request, reply
             finally:
-                if waiting:  # an error, or Ctrl-C: what runs is ended, and what waits does not begin
+                if waiting:  # Ctrl-C, or a full disk
                     self.endpoint.close()
                     threads.shutdown(wait=False, cancel_futures=True)
+        if failure:
+            raise failure
 
     def _ask(self, request: Request) -> Reply:
         return self.endpoint.ask(

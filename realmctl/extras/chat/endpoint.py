@@ -126,9 +126,13 @@ class Endpoint:
                 self._stopped.wait(pause)
         raise ConfigError(f"{self.address} takes neither max_tokens nor max_completion_tokens. Use another server.")
 
+    def stop(self) -> None:
+        """Send nothing any more, also not again. What is under way may still be answered."""
+        self._stopped.set()
+
     def close(self) -> None:
         """End all requests, also those of other threads, which raise ResourceError."""
-        self._stopped.set()
+        self.stop()
         for connection in [*self._open]:
             _shut(connection)
 

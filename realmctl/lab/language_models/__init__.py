@@ -22,6 +22,9 @@ OFFERS = {
     "realmctl.options.eval-utility": {
         "language-models": "realmctl.lab.language_models.options:UtilityLmOptions",
     },
+    "realmctl.options.adapt": {
+        "language-models": "realmctl.lab.language_models.options:AdaptLmOptions",
+    },
     "realmctl.options.ask": {
         "language-models": "realmctl.lab.language_models.options:AskLmOptions",
     },

@@ -43,6 +43,7 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.training.data.masked_blocks import rows_by_document
 
 EXAMPLES = """\
 Write a question that the text answers.
@@ -162,7 +163,7 @@ class _Work:
             require_causal(model)
         self.model = model.to(self.device).eval()
         self.prompt = read_prompt(settings.prompt, self.model.reads_source_apart)
-        self.rows = drawn(self.corpus, settings.sample, settings.seed)
+        self.rows = drawn(self.corpus, settings.sample, settings.seed, settings.documents)
         blocks = self.corpus.blocks(self.rows)
         self.prompts = {
             row: prompt_of(block, self.prompt, self.model, settings.block_length) for row, block in blocks.items()
@@ -231,7 +232,7 @@ class Served:
     def __init__(self, settings: GenerationSettings) -> None:
         self.settings, self.corpus = settings, Corpus(settings.blocks)
         self.prompt = read_prompt(settings.prompt)
-        self.rows = drawn(self.corpus, settings.sample, settings.seed)
+        self.rows = drawn(self.corpus, settings.sample, settings.seed, settings.documents)
         self._counts: Mapping[str, int] = {}
 
     def counts(self) -> Mapping[str, int]:
@@ -320,8 +321,10 @@ def begun(model: LanguageModel, ids: list[int]) -> list[int]:
     return ids if ids[:1] == [model.special.start] else [model.special.start, *ids]
 
 
-def drawn(corpus: Corpus, count: int, seed: int) -> list[int]:
+def drawn(corpus: Corpus, count: int, seed: int, documents: float = 1.0) -> list[int]:
     """Return rows of blocks, by rising row: those that are long enough, or as many of them as are asked for, drawn at random.
+
+    documents: the share of the blocks that the documents of these may have; below 1 whole documents are drawn first.
 
     Raises InputError if there are none.
     """
@@ -331,8 +334,26 @@ def drawn(corpus: Corpus, count: int, seed: int) -> list[int]:
             f"{corpus.artifact} has no block of {FEWEST_WORDPIECES} wordpieces or more, of which something can be asked. Chunk documents "
             "with longer texts."
         )
-    chosen = np.random.default_rng(seed).permutation(rows)[:count]
+    rng = np.random.default_rng(seed)
+    if documents < 1:
+        rows = rows[np.isin(rows, _of_documents(corpus, documents, rng))]
+        if not len(rows):
+            raise InputError(
+                f"{corpus.artifact}: no document with text enough has at most {documents:.0%} of the blocks, so none can be set aside. Use more documents, or "
+                "a greater --documents."
+            )
+    chosen = rng.permutation(rows)[:count]
     return [int(row) for row in np.sort(chosen)]
+
+
+def _of_documents(corpus: Corpus, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The rows of whole documents, drawn at random, that have this share of the blocks together, or a little less."""
+    by_document = rows_by_document(corpus)
+    taken, most = list[NDArray[np.int64]](), share * len(corpus)
+    for number in rng.permutation(len(by_document)).tolist():
+        if sum(map(len, taken)) + len(by_document[number]) <= most:
+            taken.append(by_document[number])
+    return np.concatenate([np.empty(0, np.int64), *taken])
 
 
 def query_text(written: str) -> str:

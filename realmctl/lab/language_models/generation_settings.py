@@ -29,6 +29,14 @@ class GenerationSettings(EndpointSettings):
     sample: int = setting(
         "Number of blocks that queries are written for, drawn at random.", default=1000, at_least=1, advanced=True
     )
+    documents: float = setting(
+        "Share of the documents whose blocks are asked of, drawn at random. A training can leave these documents out (ict-init --held-out).",
+        default=1.0,
+        above=0,
+        at_most=1,
+        left_out_at=1.0,
+        advanced=True,
+    )
     queries_per_block: int = setting(
         "Queries that are written for a block. More than one needs a --temperature above 0.",
         default=1,

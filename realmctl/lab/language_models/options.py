@@ -1,15 +1,18 @@
-"""What language models add to the core: a reader of `pretrain` and `eval-utility`, and one that answers in `eval-em` and `ask`."""
+"""What language models add to the core: a reader of `pretrain` and `eval-utility`, one that answers in `eval-em` and `ask`, and questions that measure `adapt`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
+from realmctl.extras.chat.settings import SERVED, EndpointSettings, named
 from realmctl.pipeline import Settings, help_texts, reads, runtime, setting, source
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.answering.settings import AskSettings, EvalSettings
+from realmctl.shortcuts.adapt_settings import AdaptSettings
 from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ READER = "language-model"
 """The name of the reader of pre-training."""
 ANSWERS = "qa_model|reader_lm"
 """What answers in `eval-em`."""
+HELD_OUT_DOCUMENTS, HELD_OUT_QUESTIONS = 0.1, 300
+"""Share of the documents that `adapt` sets aside, and most questions that are written for them."""
 
 
 class LmReaderOptions(Settings):
@@ -287,3 +292,44 @@ class AskLmOptions(LmAnswerOptions, AskSettings):
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
         )
+
+
+class AdaptLmOptions(EndpointSettings, AdaptSettings):
+    """`adapt` measured by questions that a language model writes for documents which training leaves out."""
+
+    lm: str | None = source(
+        "Language model that writes questions for a tenth of the documents. Training leaves these out, and is kept only if it finds more of the questions. A folder, "
+        "a hub id, or with --endpoint the name that the server has for it.",
+        default=None,
+        hub=True,
+        literals=(SERVED,),
+    )
+
+    @classmethod
+    def checked(cls, values: Mapping[str, object]) -> dict[str, Any]:
+        return named(super().checked(values))
+
+    def adapt(self) -> dict[str, Any]:
+        if self.endpoint and not self.lm:
+            raise ConfigError("--endpoint needs --lm, the name that the server has for the language model.")
+        if self.lm and getattr(self, "teacher", "none") != "none":
+            raise ConfigError(
+                "--lm sets documents aside by which the training is measured, and a --teacher trains on all. Leave out one of them."
+            )
+        return super().adapt()
+
+    def held_out(self, blocks: Artifact) -> Artifact | None:
+        if self.lm is None:
+            return None
+        from realmctl.lab.language_models.generate_queries import GenerateQueries
+
+        asked = GenerateQueries(
+            blocks=blocks,
+            lm=self.lm,
+            sample=HELD_OUT_QUESTIONS,
+            documents=HELD_OUT_DOCUMENTS,
+            endpoint=self.endpoint,
+            parallel=self.parallel,
+            timeout=self.timeout,
+        )
+        return asked.make(self.workspace / "held-out-questions")

@@ -36,6 +36,7 @@ class Stream(IntEnum):
     CLOZE_RECALL = 12  # sentences cut out of blocks to measure retrieval, and the blocks among which they search
     CROPS = 13  # crops of a block
     CLOZE_TITLES = 14  # titles that are asked for, and the blocks among which they search
+    HELD_OUT = 15  # the blocks among which questions of held-out documents search
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

@@ -10,7 +10,7 @@ Legend: N sentences, M passages, D projection.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -114,8 +114,10 @@ class ClozePassages:
             seed: Seed of the draw.
 
         Returns:
-            The passages, without titles; None where fewer than `FEWEST_TITLES` titles can be asked for.
+            The passages, without titles; None where none are wanted, or fewer than `FEWEST_TITLES` can be asked for.
         """
+        if not titles:
+            return None
         rng = generator(seed, Stream.CLOZE_TITLES)
         asked, order = dict[bytes, int](), rng.permutation(len(corpus)).tolist()
         for row in order:
@@ -138,6 +140,25 @@ class ClozePassages:
             [corpus.title(row) for row in asked.values()],
             [corpus.title(row)[:0] for row in rows],
             [corpus.tokens(row) for row in rows],
+        )
+
+    @classmethod
+    def asked(
+        cls, corpus: Corpus, words: Tokenizer, questions: Mapping[int, str], passages: int, seed: int
+    ) -> ClozePassages:
+        """Questions that were written for blocks, {row: question}, look for these among other blocks, drawn at random.
+
+        Of blocks with the same text one is asked of. passages: how many blocks in all; 0 for all of the corpus.
+        """
+        rows = [*{int(corpus.uid[row]): row for row in sorted(questions, reverse=True)}.values()][::-1]
+        known = {int(corpus.uid[row]) for row in rows}
+        order = generator(seed, Stream.HELD_OUT).permutation(len(corpus)).tolist()
+        others = (row for row in order if int(corpus.uid[row]) not in known)
+        every = [*rows, *islice(others, max(0, (passages or len(corpus)) - len(rows)))]
+        return cls(
+            [*words.tokens([questions[row] for row in rows])],
+            [corpus.title(row) for row in every],
+            [corpus.tokens(row) for row in every],
         )
 
     def in_other_words(self) -> NDArray[np.bool_]:

@@ -3,8 +3,8 @@ weights kept, or the start where no gain is shown.
 
 The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
 start over the same sentences. It is shown where its 95 % interval lies above 0. Sentences have the documents' own words, so titles may be asked
-for beside them: then a gain counts only where they show it too, and so do the reworded ones among them. A training whose task
-is not to find the block of a sentence, as REALM's, need not gain on sentences (`--keep unless-lost`).
+for beside them: then a gain counts only where they show it too, and so do the reworded ones among them. So it is with questions that were written for documents which
+training leaves out. A training whose task is not to find the block of a sentence, as REALM's, need not gain on sentences (`--keep unless-lost`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import data_parallel
 from realmctl.training.budget import within_minutes
+from realmctl.training.evaluation import held_out
 from realmctl.training.evaluation.best_weights import FOLDER, KeepsBest
 from realmctl.training.evaluation.cloze_recall import FEWEST_TITLES, ClozePassages, Gain, Ranks, gain, recall
 from realmctl.training.loop import train
@@ -36,8 +37,8 @@ from realmctl.training.settings.cloze import ClozeSettings
 
 AMONG = 1000
 """Blocks among which the sentences search while training runs, so that a measurement takes seconds; `eval-cloze` searches among more."""
-OF_TITLES = ("title", "reworded_title")
-"""Gains of titles: of all, and of the reworded ones."""
+SENTENCES, TITLES, QUESTIONS = "cloze", "title", "question"
+"""What is asked, as the names of measures begin."""
 
 
 def _told(name: str, won: Gain) -> dict[str, float]:
@@ -71,31 +72,30 @@ class ClozeQueries:
     """What a run is measured on.
 
     Args:
-        passages: The sentences and their passages.
-        titles: Titles and their passages; None to ask for none.
+        asked: The sentences and their passages, and where they are asked for the titles and the questions with theirs.
         collator: Lays them out.
         precision: Arithmetic of the measurements.
     """
 
-    passages: ClozePassages
-    titles: ClozePassages | None
+    asked: Mapping[str, ClozePassages]
     collator: Collator
     precision: str
 
     @classmethod
     def drawn(cls, settings: ClozeSettings, blocks: Artifact) -> ClozeQueries:
-        """Draw what the settings ask for. Raises InputError for blocks with too few sentences."""
-        corpus, wanted = Corpus(blocks), settings.cloze_titles
-        passages = ClozePassages.drawn(corpus, settings.cloze_recall, AMONG, settings.seed)
-        titles = ClozePassages.titled(corpus, wanted, AMONG, settings.seed) if wanted else None
-        return cls(passages, titles, Collator.of(Tokenizer.load(blocks.path)), settings.precision)
+        """Draw what the settings ask for. Raises InputError for blocks with too few sentences, or without those of the questions."""
+        corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
+        asked = {SENTENCES: ClozePassages.drawn(corpus, settings.cloze_recall, AMONG, settings.seed)}
+        if titles := ClozePassages.titled(corpus, settings.cloze_titles, AMONG, settings.seed):
+            asked[TITLES] = titles
+        if settings.questions is not None:
+            of_blocks = held_out.questions_of(settings.questions, corpus)
+            asked[QUESTIONS] = ClozePassages.asked(corpus, words, of_blocks, AMONG, settings.seed)
+        return cls(asked, Collator.of(words), settings.precision)
 
-    def ranks(self, retriever: Retriever) -> tuple[Ranks, Ranks | None]:
-        """The ranks of the sentences' passages, and of the titles'."""
-        by_sentence = self.passages.ranks(retriever, self.collator, self.precision)
-        if self.titles is None:
-            return by_sentence, None
-        return by_sentence, self.titles.ranks(retriever, self.collator, self.precision)
+    def ranks(self, retriever: Retriever) -> dict[str, Ranks]:
+        """The ranks of each one's own passage, by what is asked."""
+        return {name: each.ranks(retriever, self.collator, self.precision) for name, each in self.asked.items()}
 
 
 class OnCloze(KeepsBest):
@@ -104,7 +104,7 @@ class OnCloze(KeepsBest):
     Args:
         modules: What is trained, and kept. They hold the retriever.
         retriever: What is measured.
-        asked: The sentences, and the titles.
+        asked: The sentences, and what is asked beside them.
         settings: How often, when to stop, and what to keep.
         folder: Where the best weights are kept.
         what: Name of the stage for messages.
@@ -125,9 +125,8 @@ class OnCloze(KeepsBest):
         self.retriever, self.asked, self.settings = retriever, asked, settings
         self.what, self.guarded = what, settings.keep in ("gain", "unless-lost")
         self.alarms = Alarms([lost_rule(settings.steps, self.guarded, what)], settings.stop_on, what)
-        self.start_N: Ranks | None = None
-        self.start_titles_N: Ranks | None = None
-        self.reworded_N = np.zeros(0, bool) if asked.titles is None else asked.titles.in_other_words()
+        self.start: Mapping[str, Ranks] = {}
+        self.reworded_N = titles.in_other_words() if (titles := asked.asked.get(TITLES)) else np.zeros(0, bool)
 
     def before_step(self, step: int) -> Mapping[str, Any]:
         """Every `every` steps, and before the first, measure the weights after `step` steps."""
@@ -136,66 +135,68 @@ class OnCloze(KeepsBest):
 
     def measure(self, step: int) -> dict[str, Any]:
         """Measure the weights, and keep them if they are the best. Returns recall, the gain over the start, and alarms."""
-        rank_N, title_N = self.asked.ranks(self.retriever)
-        found: dict[str, Any] = recall(rank_N)
-        if self.start_N is None:
-            self.start_N, self.start_titles_N = rank_N, title_N
-        won = gain(rank_N, self.start_N)
-        found |= _told("cloze_gain", won)
-        if title_N is not None:
-            found |= self._of_titles(title_N)
-        if step == 0 or self._is_good(won, found):
-            titles = None if title_N is None else title_N.tolist()
+        ranks = self.asked.ranks(self.retriever)
+        self.start = self.start or ranks
+        found: dict[str, Any] = recall(ranks[SENTENCES]) | self._gains(ranks)
+        if step == 0 or self._is_good(found):
             score = step if self.settings.keep == "unless-lost" else found["cloze_rr"]
-            self.offer(step, score, ranks=rank_N.tolist(), titles=titles)
+            self.offer(step, score, ranks={name: each.tolist() for name, each in ranks.items()})
         return merged(found, {"alarms": self.alarms.observe({**found, "step": step}) if step else ()})
 
-    def _is_good(self, won: Gain, found: Mapping[str, Any]) -> bool:
-        """Whether the weights may be kept: by the gain of sentences, and by those of titles in `found`, where they are asked."""
+    def _is_good(self, found: Mapping[str, Any]) -> bool:
+        """Whether the weights may be kept: by the gain of sentences in `found`, and by those of titles and questions, where they are asked."""
         if not self.guarded:
             return True
-        by_sentences = won.shown if self.settings.keep == "gain" else not won.lost
-        return by_sentences and (self.asked.titles is None or min(found[f"{what}_gain_low"] for what in OF_TITLES) > 0)
+        is_shown = {name: found[f"{name}_gain_low"] > 0 for name in self._names()}
+        if self.settings.keep == "unless-lost":
+            is_shown[SENTENCES] = found["cloze_gain_high"] >= 0
+        return all(is_shown.values())
 
     def take(self, step: int) -> dict[str, Any]:
         """Called after `at_end`: load the weights that are kept into the modules.
 
-        Returns the measures of what is kept, its step, and the gains of the last step as `last_cloze_gain`, `last_title_gain` and
-        `last_reworded_title_gain`, each with `_low` and `_high`. Raises InputError when the files of the best weights are damaged.
+        Returns the measures of what is kept, its step, and the gains of the last step as `last_cloze_gain`, `last_title_gain`,
+        `last_reworded_title_gain` and `last_question_gain`, each with `_low` and `_high`. Raises InputError when the files of the best weights are damaged.
         """
         last = self.at_last
         kept, found = step, dict(last)
         if best := self.best():
-            kept, rank_N = best["step"], np.array(best["ranks"])
-            assert self.start_N is not None
-            found |= recall(rank_N) | _told("cloze_gain", gain(rank_N, self.start_N))
-            if best["titles"] is not None:
-                found |= self._of_titles(np.array(best["titles"]))
+            kept, ranks = best["step"], {name: np.array(each) for name, each in best["ranks"].items()}
+            found |= recall(ranks[SENTENCES]) | self._gains(ranks)
         told = found if kept else last  # of the start there is no gain to tell
         say(
-            f"{self.what}: cloze recall@5 {told['cloze_recall@5']:.3f} of {len(self.asked.passages.sentences)} sentences among "
-            f"{len(self.asked.passages)} blocks; gain over the start {told['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
-            f"{told['cloze_gain_low']:+.4f} to {told['cloze_gain_high']:+.4f}; {self._titles_told(told)}{self._kept(kept, step)}"
+            f"{self.what}: cloze recall@5 {told['cloze_recall@5']:.3f} of {len(self.asked.asked[SENTENCES].sentences)} sentences among "
+            f"{len(self.asked.asked[SENTENCES])} blocks; gain over the start {told['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
+            f"{told['cloze_gain_low']:+.4f} to {told['cloze_gain_high']:+.4f}; {self._others_told(told)}{self._kept(kept, step)}"
         )
         gains = {f"last_{name}": value for name, value in last.items() if "_gain" in name}
         return {**found, **gains, "kept_step": kept, "alarms": self.alarms.counts}
 
-    def _of_titles(self, title_N: Ranks) -> dict[str, float]:
-        """`title_rr`, the mean reciprocal rank of the titles' blocks, and the gains over the start: of all titles, and of the reworded ones."""
-        assert self.start_titles_N is not None
-        reworded_N = self.reworded_N
-        found = {"title_rr": round(float((1 / title_N).mean()), 6)}
-        for what, chosen_N in zip(OF_TITLES, (np.ones_like(reworded_N), reworded_N), strict=True):
-            found |= _told(f"{what}_gain", gain(title_N[chosen_N], self.start_titles_N[chosen_N]))
+    def _names(self) -> list[str]:
+        """The names of what must gain."""
+        return [
+            name for each in self.asked.asked for name in ((each, f"reworded_{each}") if each == TITLES else (each,))
+        ]
+
+    def _gains(self, ranks: Mapping[str, Ranks]) -> dict[str, float]:
+        """The gains over the start, of titles also those of the reworded ones, and the mean reciprocal ranks of titles and of questions."""
+        found = dict[str, float]()
+        for name in self._names():
+            rank_N, start_N = (each[name.removeprefix("reworded_")] for each in (ranks, self.start))
+            if name not in self.asked.asked:
+                rank_N, start_N = rank_N[self.reworded_N], start_N[self.reworded_N]
+            elif name != SENTENCES:
+                found[f"{name}_rr"] = round(float((1 / rank_N).mean()), 6)
+            found |= _told(f"{name}_gain", gain(rank_N, start_N))
         return found
 
-    def _titles_told(self, found: Mapping[str, Any]) -> str:
-        if self.asked.titles is None:
-            return ""
-        names = (f"{len(self.reworded_N)} titles", f"{int(self.reworded_N.sum())} reworded titles")
+    def _others_told(self, found: Mapping[str, Any]) -> str:
+        counts = {name: len(each.sentences) for name, each in self.asked.asked.items()}
+        counts["reworded_title"] = int(self.reworded_N.sum())
         return "".join(
-            f"{name}, {found[f'{what}_gain']:+.4f}, {found[f'{what}_gain_low']:+.4f} to {found[f'{what}_gain_high']:+.4f}; "
-            for name, what in zip(names, OF_TITLES, strict=True)
+            f"{counts[name]} {name.replace('_', ' ')}s, {found[f'{name}_gain']:+.4f}, {found[f'{name}_gain_low']:+.4f} to {found[f'{name}_gain_high']:+.4f}; "
+            for name in self._names()
+            if name != SENTENCES
         )
 
     def _kept(self, kept: int, last: int) -> str:
@@ -206,17 +207,13 @@ class OnCloze(KeepsBest):
 
     def state(self) -> dict[str, Any]:
         """Return what was measured so far."""
-        return {
-            "start": None if self.start_N is None else self.start_N.tolist(),
-            "start_titles": None if self.start_titles_N is None else self.start_titles_N.tolist(),
-            "alarms": self.alarms.state(),
-        }
+        start = {name: each.tolist() for name, each in self.start.items()}
+        return {"start": start, "alarms": self.alarms.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned. Raises InputError if the best weights that were kept are missing."""
-        self.require_best(state["start"] is not None)
-        self.start_N = None if state["start"] is None else np.array(state["start"])
-        self.start_titles_N = None if state["start_titles"] is None else np.array(state["start_titles"])
+        self.require_best(bool(state["start"]))
+        self.start = {name: np.array(each) for name, each in state["start"].items()}
         self.alarms.restore(state["alarms"])
 
 
@@ -253,7 +250,7 @@ def train_on_cloze(
             settings = within_minutes(settings, out, what, lambda: objective)
             return train(objective, settings, out, what, observers, chance=chance)
         asked = ClozeQueries.drawn(settings, blocks)
-        if settings.cloze_titles and asked.titles is None:
+        if settings.cloze_titles and TITLES not in asked.asked:
             say(f"{what}: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
         settings = within_minutes(settings, out, what, lambda: objective, lambda: asked.ranks(retriever))
         watch = OnCloze(objective.modules, retriever, asked, settings, out.scratch(FOLDER), what)

@@ -75,6 +75,11 @@ class ClozeSettings(TrainSettings):
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms, advanced=True)
 
     @property
+    def questions(self) -> Artifact | None:
+        """Questions of documents that the training leaves out, which measure it too."""
+        return None
+
+    @property
     def seconds(self) -> float | None:
         return None if self.minutes is None else 60 * self.minutes
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import Pooling, describe_encoder
 from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.pipeline import help_texts, runtime, setting
+from realmctl.pipeline import help_texts, reads, runtime, setting
 from realmctl.training.names import RANDOM, projection_names
 from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings
 from realmctl.training.settings.cloze import ClozeSettings
@@ -149,4 +150,21 @@ class IctSettings(RetrieverTrainingSettings, ClozeSettings):
         below=1,
         advanced=True,
     )
+    held_out: Artifact | None = reads(
+        "queries",
+        help="Questions of generate-queries. With --cloze-recall their documents are left out of the training, and weights are kept only if these questions show a gain too.",
+        explicit_only=True,
+        default=None,
+    )
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), advanced=True)
+
+    def check(self) -> None:
+        super().check()
+        if self.held_out is not None and not self.cloze_recall:
+            raise ConfigError(
+                "--held-out needs --cloze-recall, beside which its questions measure. Name --cloze-recall too, or leave out --held-out."
+            )
+
+    @property
+    def questions(self) -> Artifact | None:
+        return self.held_out

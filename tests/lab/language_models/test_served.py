@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.artifacts import Artifact
+from realmctl.artifacts import Artifact, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.extras.chat import endpoint as client
 from realmctl.extras.ir.ranking.judged import training_questions
 from realmctl.lab.language_models.generate_queries import GenerateQueries
-from realmctl.lab.language_models.generation import asked_in
-from tests.fixtures.chain import Chain
+from realmctl.lab.language_models.generation import asked_in, drawn
+from realmctl.pipeline.trial import Trial
+from realmctl.training import budget
+from stages.embed import Embed
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain, documents
 from tests.fixtures.chat_server import Answer, ChatServer, chat_server
+from tests.fixtures.encoder_folders import folder_for
 
 
 @pytest.fixture(autouse=True)
@@ -155,3 +160,59 @@ def test_what_says_nothing_is_refused(chain: Chain, realmctl, tmp_path):
     assert code in (2, 3) and "llama3.2:1b" in err
     code, _, err = realmctl("generate-queries", "--lm", "llama3.2:1b", "--endpoint", "http://127.0.0.1:9/v1")
     assert code == 3 and "--blocks" in err
+
+
+def test_whole_documents_are_drawn_for_questions_that_a_training_leaves_out(chain: Chain, tmp_path):
+    """A fifth of the documents, and all their blocks are asked of."""
+    corpus = Corpus(make_blocks(tmp_path / "blocks", documents()))
+    rows = drawn(corpus, 1000, 0, 0.2)
+    asked = {corpus.block(row).document for row in rows}
+    whole = [row for row in drawn(corpus, 1000, 0) if corpus.block(row).document in asked]
+    assert rows == whole and 0 < sum(block.document in asked for block in corpus) <= 0.2 * len(corpus)
+    assert len(drawn(corpus, 3, 0, 0.2)) == 3 and drawn(corpus, 1000, 1, 0.2) != rows
+    with pytest.raises(InputError, match="no document with text enough has at most 1% of the blocks"):
+        drawn(corpus, 3, 0, 0.01)
+
+
+def test_adapt_is_measured_by_questions_of_documents_that_it_leaves_out(realmctl, chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(Embed, "trial", lambda stage: Trial(60.0))
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 0.2)  # twenty steps fit, and some more
+    rows = [
+        {"id": f"{title} {number}", "title": title, "text": " ".join(block).replace("[[", "").replace("]]", "")}
+        for title, own in documents().items()
+        for number, block in enumerate(own)
+    ]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    given = (
+        "adapt",
+        tmp_path / "corpus.jsonl",
+        "--encoder",
+        encoder,
+        "--minutes",
+        1,
+        "--sentences",
+        12,
+        "--language",
+        "en",
+    )
+    with chat_server(write) as server:
+        words = (*given, "--endpoint", server.url, "--lm", "some-model", "--workspace", tmp_path / "w", "--json")
+        code, out, err = realmctl(*words)
+        count = len(server.asked)
+        again = realmctl(*words)
+    assert code == 0 and again[:2] == (0, out) and len(server.asked) == count > 1, err
+    found, questions = json.loads(out), open_artifact(tmp_path / "w/held-out-questions")
+    assert (
+        found["held_out_questions"] == questions.metrics["queries"]
+        and "last_question_gain" in found
+        and "last_title_gain" not in found
+    )
+    trained = open_artifact(found["made"]["retriever"])
+    assert trained.manifest.inputs["held_out"] == questions.content and trained.settings["cloze_titles"] == 0
+    code, out, err = realmctl(*words[:-1])
+    assert code == 0 and f"{found['held_out_questions']} questions" in out, out
+    code, _, err = realmctl(*given, "--endpoint", "http://127.0.0.1:1")
+    assert code == 2 and "--endpoint needs --lm" in err
+    code, _, err = realmctl(*given, "--lm", encoder, "--teacher", "train")
+    assert code == 2 and "a --teacher trains on all" in err
