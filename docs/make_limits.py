@@ -146,7 +146,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "extras.chat.endpoint.TRIES": ("", "times that a request is sent to it"),
         "extras.chat.endpoint.MOST_ASKED_FOR": ("seconds", "its Retry-After; a longer one is cut"),
         "lab.judging.rubric.MOST_BRACES": ("", "braces of an answer of `judge` at which an object is looked for"),
-        "retrieval.answering.asking.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
+        "extras.probe.probing.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
     },
     "Models and checkpoints": {
         "tokens.library_file.MAX_TOKENIZER_BYTES": ("bytes", "tokenizer.json, and vocab.txt"),

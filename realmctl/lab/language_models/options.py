@@ -278,7 +278,11 @@ class AskLmOptions(LmAnswerOptions, AskSettings):
             return super().answer()
         from realmctl.lab.language_models.lm_asking import ask_language_model
 
-        for flag, value in (("--qa-model", self.qa_model), ("--without", self.without), ("--probe", self.probe)):
+        for flag, value in (
+            ("--qa-model", self.qa_model),
+            ("--without", self.without),
+            ("--probe", getattr(self, "probe", None)),
+        ):
             if value:
                 raise ConfigError(f"{flag} is for a fine-tuned model. Leave it out with --reader-lm.")
         return ask_language_model(

@@ -120,14 +120,6 @@ class AskSettings(InWorkspace):
     without: tuple[str, ...] = setting(
         "Answer again without this block: its id, or the id or title of a document. Repeatable.", default=()
     )
-    probe: Path | None = reads(
-        "model",
-        "qa-model",
-        help="Model that says how probable the answer is without any document: pre-trained, or a closed-book qa-model.",
-        explicit_only=True,
-        default=None,
-    )
-
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
 
@@ -142,7 +134,6 @@ class AskSettings(InWorkspace):
             self.top,
             index=self.index,
             without=self.without,
-            probe=self.probe,
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
         )

@@ -13,16 +13,13 @@ from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.bert.modules import BertModel
-from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.answering.answerer import Answer
-from realmctl.retrieval.answering.asking import ask, named_rows, probe_of
+from realmctl.retrieval.answering.asking import ask, named_rows
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.search.block_search import Hit
-from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.chain import baseline
-from tests.fixtures.transformers_bert import as_transformers
 
 QUESTION = "Where was Ada Lorn born?"
 
@@ -142,37 +139,13 @@ def test_without_every_block_there_is_no_answer(chain, qa_model):
     assert found.answers == () and found.probability_after == 0 and not found.blocks_with_answer
 
 
-@pytest.mark.parametrize("kind", ["model", "closed_book"])
-def test_a_probe_reads_no_document(chain, model, closed_book, kind):
-    artifact = {"model": model, "closed_book": closed_book}[kind]
-    found = probe_of(artifact, chain.blocks, QUESTION, "Velford Ada")
-    words = Tokenizer.load(chain.blocks.path)
-    question, wanted = words.ids(QUESTION).tolist(), words.ids("Velford Ada").tolist()
-    ids = [words.cls, *question, *[words.mask] * len(wanted), words.sep]
-    segments = [0] * len(ids)
-    if kind == "model":  # the null document: an empty body
-        ids, segments = [*ids, words.sep], [*segments, 1]
-    reader = Reader.load(artifact.part("reader").path)
-    with torch.no_grad():
-        logits = as_transformers(reader.mlm)(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).logits[0]
-    log_prob = logits[1 + len(question) : 1 + len(question) + len(wanted)].log_softmax(-1)
-    expected = sum(float(log_prob[place, word]) for place, word in enumerate(wanted))
-    assert found.wordpieces == len(wanted)
-    assert found.log_probability == pytest.approx(expected, rel=1e-4)
-    assert found.best_log_probability >= found.log_probability
-
-
 def test_what_cannot_be_asked(chain, qa_model, model, closed_book):
     with pytest.raises(ConfigError):
         ask("  ", qa_model.path, chain.blocks.path, 1)
     with pytest.raises(ConfigError, match="--probe"):
         ask(QUESTION, closed_book.path, chain.blocks.path, 1, without=["Ada Lorn"])
-    with pytest.raises(MismatchError, match="--probe"):
-        ask(QUESTION, qa_model.path, chain.blocks.path, 1, probe=qa_model.path)
     with pytest.raises(ConfigError, match="index"):
         ask(QUESTION, closed_book.path, chain.blocks.path, 1, index=chain.index.path)
-    with pytest.raises(ConfigError, match="wordpieces"):
-        probe_of(model, chain.blocks, QUESTION, " ")
 
 
 def test_another_index_is_searched(chain, qa_model, model):
