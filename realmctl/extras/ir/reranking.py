@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from realmctl.extras.ir.ranking.beir import qrels_file
 from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.trec import Relevance, read_run, run_lines, trec_name, trec_named
 from realmctl.index.protocol import Scores
-from realmctl.log import progress
+from realmctl.log import progress, warn
 from realmctl.retrieval.search.reranking import Reranking
 
 QUERIES_AT_ONCE = 32
@@ -72,7 +73,7 @@ def write_reranked(
         The numbers of queries and of hits that were read; with judgements nDCG@10 before and after.
 
     Raises:
-        InputError: the ranking names a block that is not in the blocks, or nothing that it ranks is judged.
+        InputError: the ranking names a block that is not in the blocks.
     """
     unit = read_description(ranking.file(RANKING), RankingDescription).unit
     with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
@@ -130,9 +131,18 @@ def scores_of_units(
 
 
 def gains(qrels: Path, before: Path, after: Path) -> dict[str, float]:
-    """nDCG@10 of two runs of the same queries, by the names of metrics. Raises: see `ranking.measures`."""
-    relevance = trec_named(read_qrels(qrels_file(qrels, "test")))
-    return {f"{MEASURE} before": _mean(relevance, before), MEASURE: _mean(relevance, after)}
+    """nDCG@10 of two runs of the same queries, by the names of metrics. Where they cannot be measured, nothing, with a warning: the ranking is made."""
+    if find_spec("ir_measures") is None:
+        warn(
+            f"{MEASURE} before and after is not measured, because ir-measures is not installed: pip install 'realmctl[ir]'"
+        )
+        return {}
+    try:
+        relevance = trec_named(read_qrels(qrels_file(qrels, "test")))
+        return {f"{MEASURE} before": _mean(relevance, before), MEASURE: _mean(relevance, after)}
+    except InputError as error:
+        warn(f"{MEASURE} before and after is not measured: {error}")
+        return {}
 
 
 def _mean(relevance: Relevance, run: Path) -> float:

@@ -30,9 +30,11 @@ class TeacherOptions(AdaptSettings):
             return super().adapt()
         from dataclasses import replace
 
+        from realmctl.errors import require_package
         from realmctl.lab.teachers.teaching import teach
         from realmctl.retrieval.search.reranking import found_reranker
 
+        require_package("ir_measures", "ir", "adapt --teacher")
         if self.teacher != "train":
             found_reranker(self.teacher)
         first: dict[str, Any] = AdaptSettings.adapt(replace(self, minutes=self.minutes / 2, teacher="none"))

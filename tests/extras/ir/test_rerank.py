@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import realmctl
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import ConfigError, MismatchError
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.ranking.trec import read_run
 from realmctl.extras.ir.rerank import Rerank
@@ -21,6 +22,8 @@ from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.reranking import Pair
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
+
+pytest.importorskip("ir_measures")
 
 
 @pytest.fixture
@@ -182,7 +185,7 @@ def test_negatives_of_a_reranked_ranking_have_scores_of_one_kind(chain: Chain, r
             assert (one["score"] is not None) is (one["docid"].replace(" ", "%20") in known)
 
 
-def test_what_is_refused(chain: Chain, ranking, inputs, cross_encoder, qrels, tmp_path):
+def test_what_is_refused_and_what_is_told(chain: Chain, ranking, cross_encoder, qrels, tmp_path, capsys, monkeypatch):
     with pytest.raises(MismatchError):
         Rerank(
             ranking=ranking,
@@ -193,8 +196,11 @@ def test_what_is_refused(chain: Chain, ranking, inputs, cross_encoder, qrels, tm
         Rerank(ranking=ranking, blocks=chain.blocks, model=str(chain.retriever.path)).make(tmp_path / "r")
     strange = tmp_path / "strange"
     strange.write_text("nobody 0 nothing 1\n")
-    with pytest.raises(InputError, match="judged"):
-        Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), qrels=strange).make(tmp_path / "r")
+    made = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), qrels=strange).make(tmp_path / "r")
+    assert "nDCG@10" not in made.metrics and "is not measured" in capsys.readouterr().err
+    monkeypatch.setattr("realmctl.extras.ir.reranking.find_spec", lambda name: None)
+    Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), qrels=qrels, depth=2).make(tmp_path / "r")
+    assert "ir-measures is not installed" in capsys.readouterr().err
 
 
 def test_a_killed_run_continues_and_reads_nothing_twice(chain: Chain, ranking, cross_encoder, tmp_path, monkeypatch):
@@ -214,3 +220,16 @@ def test_a_killed_run_continues_and_reads_nothing_twice(chain: Chain, ranking, c
     made = Rerank(**given).make(tmp_path / "r")
     assert read == [30, 30, 30, 30, 10] and made.metrics == expected.metrics
     assert made.file("run.trec").read_bytes() == expected.file("run.trec").read_bytes()
+
+
+def test_a_second_run_in_the_workspace_finds_what_the_first_one_made(command, chain: Chain, cross_encoder):
+    blocks = ("--blocks", chain.blocks.path)
+    assert command("rank", "--queries", chain.questions, "--method", "bm25", *blocks)[0] == 0
+    for model in (cross_encoder, cross_encoder):
+        code, _, err = command("rerank", "--model", model, "--depth", 3, *blocks)
+        assert code == 0, err
+    assert "nothing to do" in err and sorted(path.name for path in Path("artifacts/ranking").glob("v*")) == ["v1", "v2"]
+    code, _, err = command(
+        "rerank", "--model", cross_encoder, "--depth", 3, "--ranking", "artifacts/ranking/v2", *blocks
+    )
+    assert code == 0 and "v3" in err, "a version that is named is taken"

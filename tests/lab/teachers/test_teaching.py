@@ -21,6 +21,8 @@ from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, documents
 from tests.fixtures.encoder_folders import folder_for
 
+pytest.importorskip("ir_measures")
+
 
 def test_queries_are_pieces_of_sentences_that_measure_nothing(chain: Chain, tmp_path):
     made = CutQueries(blocks=chain.blocks, words=4, sentences=10).make(tmp_path / "queries")
