@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.imports.encoder_folder import EncoderFolder, OpenedEncoder, has_routes, open_encoder, require_sides
-from realmctl.imports.imported import make_imported
+from realmctl.imports.imported import imported_origin, make_imported
 from realmctl.imports.model_folder import tokenizer_files
 from realmctl.log import say, warn
 from realmctl.models.families.known import family_of, positions_of
@@ -53,17 +53,59 @@ class EncoderSettings:
         return [name for name, value in asdict(self).items() if value is not None]
 
 
+@dataclass(frozen=True)
+class EncoderImport:
+    """An encoder as a retriever.
+
+    sources, settings: the folders that were read and how it is used, which are its recipe. flat: its scores are cosines.
+    """
+
+    retriever: Retriever
+    words: Tokenizer
+    sources: Mapping[str, Path | None]
+    settings: Mapping[str, object]
+    flat: bool
+
+    def origin(self) -> Origin:
+        """Return what the artifact is made from."""
+        return imported_origin("retriever", self.sources, self.settings)
+
+    def write(self, out: Writer) -> Mapping[str, object]:
+        """Write the files of the artifact, and return its metrics."""
+        if self.flat:
+            warn(
+                "these vectors have length 1, so p(z|x) is a softmax over cosines and almost flat. Before training with it, "
+                "import with --scale, the inverse of the encoder's temperature, such as 20"
+            )
+        self.retriever.save(out.path)
+        self.words.save(out.path / "tokenizer")
+        return {
+            "wordpieces": len(self.words),
+            "width": self.retriever.projection,
+            "towers": self.retriever.towers,
+        }
+
+
 def import_encoder(
     query_folder: Path, block_folder: Path | None, tokenizer: Path | None, settings: EncoderSettings, out: Path
 ) -> Artifact:
-    """Import a sentence-transformers, Contriever, DPR or plain encoder as a retriever.
+    """Import an encoder as a retriever, in the series `out`. The other arguments and errors are those of `read_encoder`."""
+    found = read_encoder(query_folder, block_folder, tokenizer, settings)
+    made = make_imported(out, "retriever", found.write, sources=found.sources, settings=found.settings)
+    say(f"import: width {made.metrics['width']}, wordpieces {made.metrics['wordpieces']}")
+    return made
+
+
+def read_encoder(
+    query_folder: Path, block_folder: Path | None, tokenizer: Path | None, settings: EncoderSettings
+) -> EncoderImport:
+    """Read a sentence-transformers, Contriever, DPR or plain encoder as a retriever.
 
     Args:
         query_folder: Folder of the encoder, or of the query encoder of two.
         block_folder: Folder of the block encoder of two.
         tokenizer: Folder of the tokenizer. None for that of the encoder.
         settings: How to use it.
-        out: Folder of the series `retriever`.
 
     Raises:
         ConfigError: A setting cannot work or does not apply.
@@ -83,27 +125,10 @@ def import_encoder(
     require_sides(query, other)
     words = _wordpieces(query_folder, query, block_folder, other, tokenizer)
     retriever = _retriever(query, other or query, words, settings)
-
-    def write(out: Writer) -> Mapping[str, object]:
-        steps = query.tower.steps
-        if scale == 1 and steps and steps[-1].kind == "normalize":
-            warn(
-                "these vectors have length 1, so p(z|x) is a softmax over cosines and almost flat. Before training with it, "
-                "import with --scale, the inverse of the encoder's temperature, such as 20"
-            )
-        retriever.save(out.path)
-        words.save(out.path / "tokenizer")
-        return {"wordpieces": len(words), "width": retriever.projection, "towers": retriever.towers}
-
-    made = make_imported(
-        out,
-        "retriever",
-        write,
-        sources={"encoder": query_folder, "block_encoder": block_folder, "tokenizer": tokenizer, "base": query.base},
-        settings={**asdict(settings), "scale": scale},
-    )
-    say(f"import: width {made.metrics['width']}, wordpieces {made.metrics['wordpieces']}")
-    return made
+    sources = {"encoder": query_folder, "block_encoder": block_folder, "tokenizer": tokenizer, "base": query.base}
+    steps = query.tower.steps
+    flat = scale == 1 and bool(steps) and steps[-1].kind == "normalize"
+    return EncoderImport(retriever, words, sources, {**asdict(settings), "scale": scale}, flat)
 
 
 def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, settings: EncoderSettings) -> Retriever:

@@ -43,8 +43,20 @@ def make_imported(
         return write_version(writer, write, artifacts.values())
 
     seen = states()
+    folder = series.series_folder(out, kind)
+    return make_version(folder, imported_origin(kind, sources, settings, artifacts), finish)
+
+
+def imported_origin(
+    kind: str,
+    sources: Mapping[str, Files],
+    settings: Mapping[str, object] | None = None,
+    inputs: Mapping[str, Artifact] | None = None,
+) -> Origin:
+    """Return what an imported artifact is made from. This reads all sources to hash them. The arguments are those of `make_imported`."""
+    artifacts = inputs or {}
     digests = {name: digest_of(files, ()) for name, files in sources.items() if files is not None}
-    origin = Origin(
+    return Origin(
         kind,
         "import",
         VERSION,
@@ -53,5 +65,3 @@ def make_imported(
         lineage_of(artifacts),
         sources={name: provenance_of(files, ()) for name, files in sources.items() if files is not None},
     )
-    folder = series.series_folder(out, kind)
-    return make_version(folder, origin, finish)

@@ -18,7 +18,7 @@ from realmctl.pipeline.stage import Stage
 from realmctl.registry import offered
 
 IMPORTED = ("retriever", "qa-model")
-"""Kinds that `realmctl import` makes from published checkpoints."""
+"""Kinds that `realmctl import-realm` makes from published checkpoints."""
 
 
 def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Path) -> dict[str, object]:
@@ -98,7 +98,7 @@ def _how_to_make(kind: str) -> str:
         if stage.makes == kind
         and not any(role.kinds[:1] == (kind,) and not role.optional for role in roles(stage).values())
     ]
-    makers = [*(["import"] if kind in IMPORTED and "import" in offered("realmctl.commands") else []), *makers]
+    makers += ["import-realm"] if kind in IMPORTED and "import-realm" in offered("realmctl.commands") else []
     if len(makers) == 1:
         return f"Run `realmctl {makers[0]}` first, which makes {kind}"
     named = ", ".join(f"`realmctl {name}`" for name in makers)

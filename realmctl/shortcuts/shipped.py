@@ -81,7 +81,7 @@ def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Arti
     folder = Path(localise(encoder, (), True, "--encoder", files=HUB_FILES))
     if encoder_kind(folder) is None:
         raise InputError(
-            f"--encoder {encoder}: the folder holds no sentence encoder that can be used. `realmctl import` reads checkpoints of REALM."
+            f"--encoder {encoder}: the folder holds no sentence encoder that can be used. `realmctl import-realm` reads checkpoints of REALM."
         )
     return import_encoder(folder, None, None, EncoderSettings(scale=scale), workspace / "retriever")
 

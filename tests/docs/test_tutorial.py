@@ -195,6 +195,11 @@ def test_the_whole_chain_runs_as_it_stands(realmctl: Command, monkeypatch: pytes
         "collect",
         "late-embed",
         "late-rank",
+        "import",
+        "judge",
+        "rerank",
+        "rerank-finetune",
+        "cut-queries",
     }  # they stand on pages of their own
     assert open_artifact("artifacts/utility").metrics["queries"] > 0
     assert open_artifact("artifacts/scores").metrics["questions"] == 3

@@ -51,11 +51,11 @@ class Ours:
         return [self.number[word] for word in text.split()]
 
     def imported(self, name: str, *options: str) -> dict[str, Artifact]:
-        """What `realmctl import` makes of a checkpoint, by kind."""
+        """What `realmctl import-realm` makes of a checkpoint, by kind."""
         out = self.workspace / name
-        arguments = ["import", str(self.folder / name), "-w", str(out), "--workers", "1", "--quiet", *options]
+        arguments = ["import-realm", str(self.folder / name), "-w", str(out), "--workers", "1", "--quiet", *options]
         with redirect_stdout(StringIO()):
-            code = app.build("import")(arguments, standalone_mode=False)
+            code = app.build("import-realm")(arguments, standalone_mode=False)
         if code:
             raise SystemExit(code)
         return {path.name: open_artifact(path) for path in out.iterdir()}

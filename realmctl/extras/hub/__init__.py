@@ -1,8 +1,12 @@
-"""Other projects' files: checkpoints of REALM into artifacts, and artifacts into the forms that others read."""
+"""Other projects' files: encoders, checkpoints of REALM and tables into artifacts, and artifacts into the forms that others read."""
 
 OFFERS = {
+    "realmctl.stages": {
+        "import": "realmctl.extras.hub.import_encoder:Import",
+    },
     "realmctl.commands": {
-        "import": "realmctl.extras.hub.import_command:Import",
+        "import-realm": "realmctl.extras.hub.import_command:ImportRealm",
+        "import-table": "realmctl.extras.hub.import_command:ImportTable",
         "export": "realmctl.extras.hub.export_command:Export",
     },
 }

@@ -43,10 +43,10 @@ def realmctl(capsys, tmp_path, monkeypatch) -> Iterator[Command]:
 
 def test_from_a_checkpoint_to_a_hub_folder(realmctl):
     published.write(Path("c"), published.embedder())
-    assert realmctl("import", "c", "-q")[:2] == (0, "artifacts/retriever/v1\n")
-    assert realmctl("import", "c", "-w", "w", "-q")[1] == "w/retriever/v1\n"
-    assert realmctl("import", "c", "--out", "w/named", "-q")[1] == "w/named/v1\n"
-    made = json.loads(realmctl("import", "c", "--json")[1])["made"]
+    assert realmctl("import-realm", "c", "-q")[:2] == (0, "artifacts/retriever/v1\n")
+    assert realmctl("import-realm", "c", "-w", "w", "-q")[1] == "w/retriever/v1\n"
+    assert realmctl("import-realm", "c", "--out", "w/named", "-q")[1] == "w/named/v1\n"
+    made = json.loads(realmctl("import-realm", "c", "--json")[1])["made"]
     assert made["retriever"]["path"] == "artifacts/retriever/v1" and made["retriever"]["stage"] == "import"
     code, out, _ = realmctl("export", "artifacts/retriever", "hub")
     assert (code, out) == (0, "hub\n") and Path("hub/modules.json").is_file()
@@ -69,12 +69,12 @@ class Attack:
 def test_an_open_qa_checkpoint_and_what_may_be_wrong_with_it(realmctl):
     folder = published.write(Path("qa"), published.openqa(torch.ones(2, 16)), pickled=True)
     published.write_records(folder / "block_records.npy", [b"the cat", b"a"])
-    code, out, _ = realmctl("import", "qa", "--workers", 1)
+    code, out, _ = realmctl("import-realm", "qa", "--workers", 1)
     assert (code, out) == (0, "artifacts/blocks/v1\nartifacts/qa-model/v1\n")
-    assert realmctl("import", "qa", "--workers", 1, "--out", "two")[0] == 2 and not Path("two").exists()
+    assert realmctl("import-realm", "qa", "--workers", 1, "--out", "two")[0] == 2 and not Path("two").exists()
 
     def refused(code: int, *arguments: object) -> None:
-        found, out, err = realmctl("import", *arguments, "-w", "new", "-q")
+        found, out, err = realmctl("import-realm", *arguments, "-w", "new", "-q")
         assert (found, out) == (code, "") and err.startswith("error: ") and err.count("\n") == 1, err
         assert not Path("new").exists() and not Path("canary").exists()
 

@@ -33,7 +33,8 @@ OTHERS = (
     "export",
     "fill-mask",
     "gc",
-    "import",
+    "import-realm",
+    "import-table",
     "ls",
     "plan",
     "report",
@@ -47,7 +48,6 @@ SHORT = ["--steps", "1", "--batch-size", "2"]
 BESIDE = {
     "ask": ["Who?"],
     "fill-mask": ["Ada was born in [MASK]."],
-    "import": ["--pooling", "cls"],
     "run": ["--dry-run"],
 }
 """What other commands need beside the file."""

@@ -107,7 +107,8 @@ def commands(draw: random.Random, file: Path, folder: Path) -> list[str]:
             ["run", str(file), "--dry-run"],
             ["split", str(file), "--out", str(folder / "split")],
             ["score", str(file), str(file)],
-            ["import", str(file), "-w", str(folder / "w")],
+            ["import", str(file), *out],
+            ["import-realm", str(file), "-w", str(folder / "w")],
         ]
     )
 

@@ -1,4 +1,4 @@
-"""`realmctl import`: turn a REALM checkpoint or an encoder, on this machine or on the hub, into artifacts.
+"""`realmctl import-realm`: turn a REALM checkpoint or an encoder, on this machine or on the hub, into artifacts.
 
 All tensors are checked before anything is written, so that a bad checkpoint leaves nothing behind.
 """
