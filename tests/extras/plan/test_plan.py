@@ -12,8 +12,11 @@ from realmctl.extras.plan.index_age import Aging
 from realmctl.pipeline import trying
 from realmctl.pipeline.discovery import own_stages
 from realmctl.retrieval.embedding import embedding
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, documents, write_questions
+from tests.fixtures.cross_encoders import make_cross_encoder
+from tests.fixtures.encoder_folders import plain as plain_encoder
 from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.recurring import documents_that_share_a_span
@@ -132,6 +135,7 @@ stages:
   encoder: {stage: mlm-init, blocks: blocks, bert: "scratch:L1-H16-A2"}
   condenser: {stage: condenser-init, blocks: blocks, encoder: encoder}
   retromae: {stage: retromae-init, blocks: blocks, encoder: encoder}
+  imported: {stage: import, source: encoder-folder}
   retriever: {stage: ict-init, blocks: blocks, encoder: encoder}
   spider: {stage: spider-init, blocks: blocks, encoder: encoder}
   embeddings: {stage: embed, blocks: blocks, retriever: retriever}
@@ -151,6 +155,9 @@ stages:
   datastore: {stage: build-datastore, spans: spans, encoder: encoder}
   knn: {stage: eval-knn-lm, spans: spans, encoder: encoder, datastore: datastore}
   judgements: {stage: judge, blocks: blocks, rankings: [run.trec], queries: questions.jsonl, lm: m, endpoint: "http://127.0.0.1:9"}
+  reranked: {stage: rerank, blocks: blocks, ranking: ranking, model: cross-encoder}
+  cross-encoder: {stage: rerank-finetune, start: cross-encoder, passages: "@negatives/train.jsonl"}
+  cut: {stage: cut-queries, blocks: blocks}
   late-index: {stage: late-embed, blocks: blocks, encoder: late/saved}
   late-ranking: {stage: late-rank, blocks: blocks, late-index: late-index, queries: questions.jsonl}
 """
@@ -178,6 +185,8 @@ def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.Row]
         make_t5(Path("t5"))
         make_babbler(Path("babbler"))
         colbert(Path("late"))
+        plain_encoder(Path("encoder-folder"), "Contriever")
+        make_cross_encoder(Path("cross-encoder"), Tokenizer.load(Path("encoder-folder")))
         Path("every.yaml").write_text(EVERY_STAGE)
         made = planning.make_plan(Path("every.yaml"), {}, own_stages(), Aging())
     return {row.command: row for row in made.stages}
