@@ -139,9 +139,11 @@ class InBatchContrast(Objective[PairChunk]):
     @staticmethod
     def _answers(examples: Sequence[Example], name_C: Tensor) -> Tensor:
         """Which blocks are known to answer each query, beside the one to find, bool [B, C]."""
-        names = name_C.numpy().view(np.uint64)
-        known = [np.isin(names, np.fromiter(each.known, np.uint64, len(each.known))) for each in examples]
-        return torch.from_numpy(np.stack(known))
+        names, found = name_C.numpy().view(np.uint64), np.zeros((len(examples), len(name_C)), np.bool_)
+        for row, each in enumerate(examples):
+            if each.known:
+                found[row] = np.isin(names, np.fromiter(each.known, np.uint64, len(each.known)))
+        return torch.from_numpy(found)
 
     @torch.no_grad()
     def _start_scores(self, chunks: Sequence[PairChunk]) -> Tensor:
