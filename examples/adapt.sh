@@ -13,6 +13,7 @@ SEEDS=${SEEDS:-3}
 FIRST_SEED=${FIRST_SEED:-0}
 ARMS=${ARMS:-} # arms, separated by commas; all of them where it is empty
 SEARCHES=${SEARCHES:-} # dense, hybrid (by ranks), profile (as a search fuses without an option), cloze
+LM=${LM:-} ENDPOINT=${ENDPOINT:-} # language model that writes and judges questions (SEARCHES=generated,judged), and the address of its server
 READER_LM=${READER_LM:-} # causal language model of the arms `causal` and `generated`: a folder or a hub id
 RESULTS=${RESULTS:-$HERE/../docs/results/adapt/runs.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/adapt/report.md}
@@ -21,7 +22,7 @@ PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 measure() { # SEED DOMAIN
-  "$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds 1 --first-seed "$1" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} ${READER_LM:+--reader-lm "$READER_LM"} --domain "$2"
+  "$PYTHON" "$HERE/adapt/measure_ways.py" --encoder "$ENCODER" --workspace "$FOLDER" --results "$RESULTS" --seeds 1 --first-seed "$1" ${ARMS:+--arms "$ARMS"} ${SEARCHES:+--searches "$SEARCHES"} ${READER_LM:+--reader-lm "$READER_LM"} ${LM:+--lm "$LM"} ${ENDPOINT:+--endpoint "$ENDPOINT"} --domain "$2"
 }
 measuring=() failed=0
 for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do

@@ -156,9 +156,10 @@ def order(row: Row) -> tuple[int, int, int, str]:
 
 @dataclass(frozen=True)
 class Told:
-    """A trained run: its gain over the start in the mean reciprocal rank of sentences and of titles, and in nDCG@10 of people's questions.
+    """A trained run: its gain over the start in the mean reciprocal rank of sentences and of titles, in nDCG@10 of questions that a language model wrote, the same by
+    its judgements, and in nDCG@10 of people's questions.
 
-    Titles are None where the documents have none.
+    None where it was not measured, as titles where the documents have none.
     """
 
     place: Place
@@ -167,6 +168,8 @@ class Told:
     sentences: float | None
     titles: float | None
     questions: float
+    generated: float | None = None
+    judged: float | None = None
 
 
 class Results:
@@ -181,7 +184,11 @@ class Results:
         for line in [line for line in lines if line["search"] == "cloze"]:
             place = line["encoder"], line["domain"], line["split"]
             self._cloze[place][line["arm"], line["seed"]] = line["cloze"]
-        for line in [line for line in lines if line["search"] != "cloze"]:
+        self._told: dict[Place, dict[tuple[str, int], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+        for line in [line for line in lines if "told" in line]:
+            place = line["encoder"], line["domain"], line["split"]
+            self._told[place][line["arm"], line["seed"]][line["search"]] = line["told"]
+        for line in [line for line in lines if "ndcg" in line]:
             for encoder in (line["encoder"],) if line["encoder"] else encoders:
                 run = line["seed"], line.get("device", "cpu")
                 self._rows[encoder, line["domain"], line["split"]][line["arm"], line["search"]][run] = line
@@ -213,19 +220,28 @@ class Results:
         return np.array([record["ndcg"] for _, record in sorted(self._rows[place][row].items())])
 
     def told(self, place: Place) -> list[Told]:
-        """What cloze recall told of each trained run, and the questions of the same run. Not of runs that cloze recall itself chose."""
-        known, dense = self._cloze.get(place, {}), self._rows[place]
-        start, base = known.get(("encoder", 0)), self.values(place, ("encoder", "dense"))[0]
+        """What measures without labels told of each trained run, and the questions of the same run. Not of runs that cloze recall itself chose."""
+        known, asked, dense = self._cloze.get(place, {}), self._told.get(place, {}), self._rows[place]
+        start, base = known.get(("encoder", 0), {}), self.values(place, ("encoder", "dense"))[0]
+        written = asked.get(("encoder", 0), {}).get("generated")
         found = []
-        for (arm, seed), told in known.items():
+        for arm, seed in dict.fromkeys([*known, *asked]):
+            told, by_model = known.get((arm, seed), {}), asked.get((arm, seed), {})
             record = next((each for run, each in dense.get((arm, "dense"), {}).items() if run[0] == seed), None)
-            if start is None or record is None or arm == "encoder" or told.get("kept_step") is not None:
+            chosen = told.get("kept_step") is not None or (record and record["cloze"].get("kept_step") is not None)
+            if record is None or arm == "encoder" or chosen:
                 continue
             gains = {
-                queries: told[name] - start[name] if name in told else None
+                queries: told[name] - start[name] if name in told and name in start else None
                 for queries, name in (("sentences", "dense_rr"), ("titles", "title_rr"))
             }
-            found.append(Told(place, arm, seed, **gains, questions=float(np.mean(np.array(record["ndcg"]) - base))))
+            generated = by_model["generated"] - written if "generated" in by_model and written is not None else None
+            each = Told(
+                place, arm, seed, **gains, questions=float(np.mean(np.array(record["ndcg"]) - base)), generated=generated,
+                judged=by_model.get("judged"),
+            )  # fmt: skip
+            if any(value is not None for value in (*gains.values(), generated, each.judged)):
+                found.append(each)
         return sorted(found, key=lambda each: (order((each.arm, "dense")), each.seed))
 
     def minutes(self, place: Place, row: Row) -> str:

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from figure import COLORS, STYLE, draw, save
 from figure import Row as Dot
-from gains import FEWEST_SEEDS, SETS, STARTS, Place, Results, Row, Told, called, named, order, ordered, searched
+from gains import DRAWS, FEWEST_SEEDS, SETS, STARTS, Place, Results, Row, Told, called, named, order, ordered, searched
 
 LEAST_LOSS = -0.005
 
@@ -235,13 +235,25 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
         return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
 
 
+FEWEST_GROUPS = 5
+"""Of fewer arms on sets a correlation has no interval."""
+
+MEASURES = {
+    "sentences": "Sentences",
+    "titles": "Titles",
+    "generated": "Questions of a language model",
+    "judged": "What it judges of them",
+}
+"""Measures without labels, and what the page calls them."""
+
+
 def pairs(told: Sequence[Told], queries: str) -> list[tuple[float, float]]:
-    """(gain of the sentences or titles, gain of the questions) of the runs that have both."""
+    """(gain by a measure without labels, gain of people's questions) of the runs that have both."""
     return [(x, each.questions) for each in told if (x := getattr(each, queries)) is not None]
 
 
 def predicted(told: Sequence[Told], queries: str) -> str:
-    """How well the change of sentences or titles tells that of the questions, over all runs and within sets of three runs or more.
+    """How well the change by a measure without labels tells that of the questions, over all runs and within sets of three runs or more.
 
     Empty with fewer than three runs.
     """
@@ -256,9 +268,24 @@ def predicted(told: Sequence[Told], queries: str) -> str:
     agree = sum((x > 0) == (y > 0) for x, y in points)
     how = "well" if rho >= 0.7 else "in part" if rho >= 0.4 else "hardly" if rho > -0.4 else "the wrong way round"
     return (
-        f"**{queries.capitalize()}** order {len(points)} runs on {sets} set{'s' * (sets > 1)} {how}: rank correlation {rho:+.2f} with the questions{inside}, "
+        f"**{MEASURES[queries]}** order {len(points)} runs on {sets} set{'s' * (sets > 1)} {how}: rank correlation {rho:+.2f}{interval(told, queries)} with the questions{inside}, "
         f"and the sign of the change is that of the questions in {agree} of {len(points)}."
     )
+
+
+def interval(told: Sequence[Told], queries: str) -> str:
+    """The 95 % interval of the rank correlation, by bootstrap: an arm on a set is drawn with all its seeds. Empty with fewer than five of them."""
+    groups: dict[tuple[object, str], list[tuple[float, float]]] = {}
+    for each in told:
+        for pair in pairs([each], queries):
+            groups.setdefault((each.place[1], each.arm), []).append(pair)
+    drawn, rng = [*groups.values()], np.random.default_rng(0)
+    if len(drawn) < FEWEST_GROUPS:
+        return ""
+    samples = ([drawn[number] for number in rng.integers(len(drawn), size=len(drawn))] for _ in range(DRAWS))
+    found = [rank_correlation(*zip(*(pair for group in some for pair in group), strict=True)) for some in samples]
+    low, high = np.nanquantile(found, (0.025, 0.975))
+    return f" [{low:+.2f}, {high:+.2f}]"
 
 
 def told_figure(told: Sequence[Told]) -> Figure:
@@ -350,22 +377,26 @@ def page(results: Results) -> str:
         queries = results.values(place, ("encoder", "dense")).shape[1]
         parts += [f"## {named(place)}", "", f"Encoder {place[0]}; {queries:,} queries.", "", *table(results, place), ""]
     told = [each for place in ordered(results) for each in results.told(place)]
-    if sentences := [said for queries in ("sentences", "titles") if (said := predicted(told, queries))]:
+    if sentences := [said for queries in MEASURES if (said := predicted(told, queries))]:
         parts += [
             "## What cloze recall told",
             "",
             "Without labels: 400 pieces of sentences, 12 wordpieces long, look for their blocks among 1,000, and so do all titles that their block does not contain. "
             "A run is one training with one set of questions, and one point: the change of their mean reciprocal rank by training, and that of nDCG@10 of dense search by people's questions. "
-            "Runs that cloze recall itself chose are left out. Runs of one arm on one set differ in their seed alone, so a correlation says less than their number suggests.",
+            "Runs that cloze recall itself chose are left out. Runs of one arm on one set differ in their seed alone, so the interval of a correlation, a bootstrap, draws an arm on a set of documents with all its runs.",
+            "",
+            "`written` and `judged`: the change of nDCG@10 by 300 questions that a language model wrote for blocks, and by its own judgements of what they find "
+            "(`SEARCHES=generated,judged LM=NAME ENDPOINT=URL make adapt`). A dash: not measured.",
             "",
             *(f"- {said}" for said in sentences),
             "",
             "![Change by sentences and by titles against change by questions](told.svg)",
             "",
-            "| set | retriever | seed | sentences | titles | questions |",
-            "|---|---|--:|--:|--:|--:|",
+            "| set | retriever | seed | sentences | titles | written | judged | questions |",
+            "|---|---|--:|--:|--:|--:|--:|--:|",
             *(
-                f"| {named(each.place)} | {called(each.arm)} | {each.seed} | {_signed(each.sentences)} | {_signed(each.titles)} | {each.questions:+.3f} |"
+                f"| {named(each.place)} | {called(each.arm)} | {each.seed} | {_signed(each.sentences)} | {_signed(each.titles)} | {_signed(each.generated)} | "
+                f"{_signed(each.judged)} | {each.questions:+.3f} |"
                 for each in told
             ),
             "",

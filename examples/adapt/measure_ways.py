@@ -4,7 +4,7 @@
 
 A domain is a BEIR folder, or a file in SQuAD's layout. `pages`: the passage PAGE#N counts as PAGE. Each measurement is a ranking of one
 search (dense, BM25, or both, fused by ranks or by scores) with an arm's retriever, as nDCG@10 of each query. The search `cloze` is none: it
-measures cloze recall, which needs no questions. What the results have is not measured again, and
+measures cloze recall, which needs no questions; `generated` and `judged` (label_free.py) need a language model, --lm and --endpoint. What the results have is not measured again, and
 artifacts that exist are not made again, so an interrupted run goes on. Several processes can measure in one workspace at once.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from label_free import GENERATED, JUDGED, generated, judged
 from ways import ARMS, SEARCHES, TRIALS, Bench, Domain, alone_in, cloze_recall, index_of
 
 from realmctl.artifacts import Artifact
@@ -26,6 +27,8 @@ from realmctl.models.precision import pick_device
 from realmctl.pipeline.discovery import own_stages
 
 MEASURE = "nDCG@10"
+TOLD = {GENERATED: generated, JUDGED: judged}
+"""Measures without labels that a language model makes."""
 
 
 def ndcg_of_run(run: Path, domain: Domain, folder: Path, name: str) -> list[float]:
@@ -95,11 +98,16 @@ class Recorder:
             searched, name = (bench.start, "encoder") if is_start else (retriever, arm)
             parts = {"retriever": searched}
         cloze = cloze_recall(bench, searched, name) if parts and "cloze" in missing else {}
-        if parts and missing != ["cloze"]:
+        if parts and {*missing} - {"cloze"}:
             parts["index"] = index_of(bench, searched, name)
         for search in missing:
             if search == "cloze":
                 self.append({**place, "search": search, "cloze": {**cloze, **kept}})
+                continue
+            if search in TOLD:
+                told = TOLD[search](bench, searched, name) if parts else None
+                if told is not None:
+                    self.append({**place, "search": search, "told": round(told, 6), "cloze": kept})
                 continue
             ranking = bench.made(
                 "rank", f"{arm}-{search}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
@@ -139,6 +147,8 @@ def main() -> None:
     parser.add_argument(
         "--reader-lm", help="Causal language model of the arms `causal` and `generated`: a folder or a hub id."
     )
+    parser.add_argument("--lm", help="Language model of the searches `generated` and `judged`.")
+    parser.add_argument("--endpoint", help="Address of a server that has it; `judged` needs one.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0, help="the encoder and BM25 are measured with seed 0 alone")
     parser.add_argument("--workspace", type=Path, default=Path("adapt"))
@@ -162,7 +172,9 @@ def main() -> None:
                     keep_passages=True,
                     workers=1,
                 ).make(folder / "blocks")
-            bench = Bench(domain, blocks, start, options.encoder, folder, seed, options.reader_lm)
+            bench = Bench(
+                domain, blocks, start, options.encoder, folder, seed, options.reader_lm, options.lm, options.endpoint
+            )
             if not seed:
                 recorder.measure(domain, bench, "bm25", "", ("bm25",))
             for arm in options.arms.split(","):

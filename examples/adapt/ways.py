@@ -125,7 +125,8 @@ class Bench:
     """What an arm starts from on a domain.
 
     domain: What is measured on. blocks: Its passages. start: The imported retriever. encoder: Its folder. folder: Where the domain's
-    artifacts go. seed: Seed of all training. reader_lm: Folder or hub id of a causal language model, or None.
+    artifacts go. seed: Seed of all training. reader_lm: Folder or hub id of a causal language model, or None. lm, endpoint: Language model that writes and judges
+    questions, in this process or behind an address, or None.
     """
 
     domain: Domain
@@ -135,6 +136,8 @@ class Bench:
     folder: Path
     seed: int
     reader_lm: str | None = None
+    lm: str | None = None
+    endpoint: str | None = None
 
     def made(self, command: str, name: str, **settings: Any) -> Artifact:
         """Make an artifact of a stage, or open the one that has this recipe."""

@@ -9,9 +9,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from realmctl.errors import InputError
 from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
@@ -25,6 +27,7 @@ import measure_ways as run  # noqa: E402
 import rivals  # noqa: E402
 
 from tests.fixtures.blocks import make_blocks  # noqa: E402
+from tests.fixtures.chat_server import chat_server  # noqa: E402
 from tests.fixtures.encoders import make_sentence_encoder  # noqa: E402
 from tests.fixtures.language_models import make_babbler  # noqa: E402
 
@@ -150,10 +153,51 @@ def test_how_well_cloze_recall_predicts_is_computed_from_the_records(tmp_path):
         in text
         and "in 1 of 4" in text
     )
-    assert "| towns other | ICT | 1 | -0.020 | - | -0.020 |" in text and "(told.svg)" in text
+    assert "| towns other | ICT | 1 | -0.020 | - | - | - | -0.020 |" in text and "(told.svg)" in text
     told_runs = [each for place in results.places for each in results.told(place)]
     page.save(page.told_figure(told_runs), tmp_path / "told.svg")
     assert "towns other" in (tmp_path / "told.svg").read_text()
+
+
+def by_model(arm: str, seed: int, search: str, value: float) -> dict[str, object]:
+    place = {"domain": "towns", "split": "test", "encoder": "mini", "arm": arm, "search": search, "seed": seed}
+    return {**place, "told": value, "cloze": {"kept_step": None}}
+
+
+def test_how_well_a_language_model_predicts_is_computed_from_the_records(tmp_path):
+    """Against scipy's rank correlation, with the interval of a bootstrap over arms; runs that cloze recall chose are left out."""
+    rng = np.random.default_rng(2)
+    arms = ["ict", "crops", "spider", "retromae", "tsdae", "realm"]
+    records = [line("encoder", "dense", 0, [0.4] * 9), by_model("encoder", 0, "generated", 0.6)]
+    gained = {(arm, seed): rng.normal(0, 0.1, 3) for arm in arms for seed in (0, 1)}
+    for (arm, seed), (questions, one, two) in gained.items():
+        written, judged = questions + one / 3, two
+        records += [
+            line(arm, "dense", seed, [0.4 + questions] * 9),
+            by_model(arm, seed, "generated", 0.6 + written),
+            by_model(arm, seed, "judged", judged),
+        ]
+    kept = {**line("ict-kept", "dense", 0, [0.9] * 9), "cloze": {"kept_step": 50}}
+    records += [kept, by_model("ict-kept", 0, "generated", 0.1)]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    results = gains.Results(tmp_path / "runs.jsonl")
+    text = page.page(results)
+    questions, one, two = np.array([*gained.values()]).T
+    for name, values in (("Questions of a language model", questions + one / 3), ("What it judges of them", two)):
+        expected = stats.spearmanr(values, questions).statistic
+        found = re.search(
+            rf"\*\*{name}\*\* order 12 runs on 1 set .*rank correlation ([-+.\d]+) \[([-+.\d]+), ([-+.\d]+)\]", text
+        )
+        assert found and float(found[1]) == pytest.approx(expected, abs=0.006)
+        low, high = float(found[2]), float(found[3])
+        assert low < expected < high
+    runs = [each for place in results.places for each in results.told(place)]
+    by_arm, draws = [[each for each in runs if each.arm == arm] for arm in arms], []
+    for _ in range(500):
+        some = [each for number in rng.integers(6, size=6) for each in by_arm[number]]
+        draws.append(stats.spearmanr([each.judged for each in some], [each.questions for each in some]).statistic)
+    assert (low, high) == pytest.approx(np.quantile(draws, (0.025, 0.975)), abs=0.12)
+    assert "| ICT | 0 | - | - |" in text and "kept only" not in text.partition("## What cloze recall told")[2]
 
 
 def test_realm_is_compared_with_its_own_start_seed_by_seed(tmp_path):
@@ -296,7 +340,18 @@ def test_an_arm_that_documents_do_not_allow_is_left_out(tmp_path, monkeypatch, c
 
 @pytest.mark.slow
 def test_the_script_trains_arms_and_writes_the_page(tmp_path):
-    """The inverse cloze task, and a causal language model that reads or writes questions, on two sets at once. What is done is not done again."""
+    """The inverse cloze task, and a causal language model that reads or writes questions, on two sets at once, measured without labels too. What is done is
+    not done again.
+    """
+
+    def answer(number: int, body: dict[str, Any]) -> str:
+        asked = body["messages"][0]["content"]
+        return (
+            f'{{"reason": "so", "grade": {len(asked) % 4}}}'
+            if "judge" in asked
+            else f"Where is number {body['seed']} told of?"
+        )
+
     words = ["river", "stone", "lamp", "forest", "castle", "harbour", "bridge", "garden", "tower", "valley"]
     passages = [
         f"The {a} stands near the {b}. Its {b} is older than any {a}. People call it {a} {b}."
@@ -320,26 +375,34 @@ def test_the_script_trains_arms_and_writes_the_page(tmp_path):
     make_babbler(tmp_path / "gpt2")
     results, page_file = tmp_path / "runs.jsonl", tmp_path / "page.md"
 
-    def adapt() -> None:
+    def adapt(endpoint: str) -> None:
         subprocess.run(
             ["bash", EXAMPLES.parent / "adapt.sh", tmp_path / "w", tmp_path / "encoder", f"towns={domain}", f"squad={tmp_path / 'towns.json'}"],
             env={
                 **os.environ, "PYTHON": sys.executable, "RESULTS": str(results), "PAGE": str(page_file), "SEEDS": "1", "JOBS": "2",
-                "ARMS": "encoder,ict,causal,generated,generated-hard", "SEARCHES": "dense,profile", "READER_LM": str(tmp_path / "gpt2"),
+                "ARMS": "encoder,ict,causal,generated,generated-hard", "SEARCHES": "dense,profile,generated,judged", "READER_LM": str(tmp_path / "gpt2"), "LM": "m", "ENDPOINT": endpoint,
             },
             check=True,
         )  # fmt: skip
 
-    adapt()
+    with chat_server(answer) as server:
+        adapt(server.url)
     lines = results.read_text().splitlines()
     arms = "encoder", "ict", "causal", "generated", "generated-hard"
     for name in ("towns", "squad"):
         found = [json.loads(line) for line in lines]
         assert sorted((each["arm"], each["search"]) for each in found if each["domain"] == name) == sorted(
-            [("bm25", "bm25"), *((arm, search) for arm in arms for search in ("dense", "profile"))]
+            [
+                ("bm25", "bm25"),
+                *((arm, search) for arm in arms for search in ("dense", "profile", "generated", "judged")),
+            ]
         )
     assert "causal language model" in page_file.read_text()
-    adapt()
+    told = {
+        (each["domain"], each["arm"]): each["told"] for each in map(json.loads, lines) if each["search"] == "judged"
+    }
+    assert len(told) == 10 and told["towns", "encoder"] == 0
+    adapt("http://127.0.0.1:9")  # no server is asked again
     assert results.read_text().splitlines() == lines
 
 
