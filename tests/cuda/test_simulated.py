@@ -6,6 +6,7 @@ Between the start of a forward pass and the update of the weights nothing may wa
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +38,8 @@ from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.index_maker import request_of, retriever_origin, write_retriever
 from realmctl.training.refresh.protocol import RefreshFolder
 from realmctl.training.refresh.refresher import Refresher
-from tests.fixtures.chain import Chain, metrics_of, pretrain
+from tests.fixtures.chain import TOWNS, Chain, metrics_of, pretrain
+from tests.fixtures.cross_encoders import make_cross_encoder
 from tests.fixtures.index import brute_force
 from tests.fixtures.language_models import make_babbler, make_gpt2, make_t5
 from tests.fixtures.objectives import jobs_of
@@ -49,6 +51,8 @@ OBJECTIVES = (
     "ict-cache",
     "spider",
     "dpr",
+    "dpr-kl",
+    "rerank-finetune",
     "cocondenser",
     "retromae",
     "pretrain",
@@ -71,8 +75,30 @@ def jobs(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jo
     found = {name: job for name, job in jobs_of(chain, folder).items() if name in (*OBJECTIVES, "pretrain-micro")}
     gpt2, t5 = (str(make(folder / make.__name__, dropout=0.0)) for make in (make_gpt2, make_t5))
     short = {"batch_size": 3, "lr": 1e-3, "warmup": 1, "precision": "fp32", "dropout": 0.0}
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    start = make_cross_encoder(folder / "cross", Tokenizer.load(chain.blocks.path), **still)
+    scored = folder / "scored.jsonl"
+    passages = [{"title": "", "text": f"{town} is far.", "score": float(n)} for n, town in enumerate(TOWNS)]
+    scored.write_text(
+        "".join(
+            json.dumps(
+                {"query": f"Where is {one['text']}?", "positive_passages": [one], "negative_passages": passages[:3]}
+            )
+            + "\n"
+            for one in passages[3:]
+        )
+    )
+    taught = {
+        "passages": scored,
+        "hard_negatives": 2,
+        "batch_size": 4,
+        "micro_batch": 2,
+        **{name: short[name] for name in ("lr", "warmup", "precision")},
+    }
     masked = {name: value for name, value in found["pretrain"].fields.items() if name != "encoder"}
     found |= {
+        "dpr-kl": Job("dpr-finetune", {**found["dpr"].fields, **taught, "loss": "kl"}),
+        "rerank-finetune": Job("rerank-finetune", {"start": str(start), "max_length": 32, **taught}),
         "lm-init": Job("lm-init", {"lm": t5, "spans": chain.spans, **short}),
         "lm-finetune": Job("lm-finetune", {"lm": gpt2, "questions": chain.questions, **short}),
         "pretrain-gpt2": Job("pretrain", {**masked, "reader_lm": gpt2, "target_length": 40}),
