@@ -37,8 +37,7 @@ class TeacherOptions(AdaptSettings):
         require_package("ir_measures", "ir", "adapt --teacher")
         if self.teacher != "train":
             found_reranker(self.teacher)
-        first: dict[str, Any] = AdaptSettings.adapt(replace(self, minutes=self.minutes / 2, teacher="none"))
-        return teach(first, self)
+        return teach(replace(self, minutes=self.minutes / 2, teacher="none").adapt(), self)
 
     def told(self, found: Mapping[str, Any]) -> str:
         text = super().told(found)
