@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.extras.chat.settings import SERVED, EndpointSettings, named
+from realmctl.log import warn
 from realmctl.pipeline import Settings, help_texts, reads, runtime, setting, source
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.answering.settings import AskSettings, EvalSettings
@@ -26,8 +27,10 @@ READER = "language-model"
 """The name of the reader of pre-training."""
 ANSWERS = "qa_model|reader_lm"
 """What answers in `eval-em`."""
-HELD_OUT_DOCUMENTS, HELD_OUT_QUESTIONS = 0.1, 300
-"""Share of the documents that `adapt` sets aside, and most questions that are written for them."""
+LEAST_HELD_OUT, MOST_HELD_OUT, HELD_OUT_QUESTIONS = 0.1, 0.3, 300
+"""Share of the documents that `adapt` sets aside, of many and of few, and most questions that are written for them."""
+FEWEST_QUESTIONS = 50
+"""Fewer can hardly show a gain."""
 
 
 class LmReaderOptions(Settings):
@@ -302,7 +305,7 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
     """`adapt` measured by questions that a language model writes for documents which training leaves out."""
 
     lm: str | None = source(
-        "Language model that writes questions for a tenth of the documents. Training leaves these out, and is kept only if it finds more of the questions. A folder, "
+        "Language model that writes questions for a tenth of the documents, of few for up to three tenths. Training leaves these out, and is kept only if it finds more of the questions. A folder, "
         "a hub id, or with --endpoint the name that the server has for it.",
         default=None,
         hub=True,
@@ -327,13 +330,18 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
             return None
         from realmctl.lab.language_models.generate_queries import GenerateQueries
 
-        asked = GenerateQueries(
+        share = HELD_OUT_QUESTIONS / max(1, blocks.metrics["blocks"])
+        made = GenerateQueries(
             blocks=blocks,
             lm=self.lm,
             sample=HELD_OUT_QUESTIONS,
-            documents=HELD_OUT_DOCUMENTS,
+            documents=round(min(MOST_HELD_OUT, max(LEAST_HELD_OUT, share)), 3),
             endpoint=self.endpoint,
             parallel=self.parallel,
             timeout=self.timeout,
-        )
-        return asked.make(self.workspace / "held-out-questions")
+        ).make(self.workspace / "held-out-questions")
+        if made.metrics["queries"] < FEWEST_QUESTIONS:
+            warn(
+                f"{made.metrics['queries']} questions can hardly show a gain, so the encoder is kept in most cases. Without --lm all documents train, and sentences and titles measure."
+            )
+        return made

@@ -201,7 +201,8 @@ def test_adapt_is_measured_by_questions_of_documents_that_it_leaves_out(realmctl
         code, out, err = realmctl(*words)
         count = len(server.asked)
         again = realmctl(*words)
-    assert code == 0 and again[:2] == (0, out) and len(server.asked) == count > 1, err
+    assert code == 0 and again[:2] == (0, out) and len(server.asked) == count == 12, err  # three tenths of 40 blocks
+    assert "12 questions can hardly show a gain" in err
     found, questions = json.loads(out), open_artifact(tmp_path / "w/held-out-questions")
     assert (
         found["held_out_questions"] == questions.metrics["queries"]
