@@ -45,24 +45,23 @@ class Columns:
         """Return columns by name; all are names of `types`."""
         stored = self._corpus.fields
         missing = {*names} - self._read.keys()
-        self._fill([name for name in missing if name in stored.types], stored.all)
-        self._fill([name for name in missing if name not in stored.types], self._blocks)
+        self._fill(found := [name for name in missing if name in stored.types], stored.all(found))
+        if missing - {*found}:  # one reading of the blocks is for all that they have
+            records = enumerate(self._corpus.records)
+            self._fill(
+                [*OF_BLOCKS.keys() - stored.types], ((row, row + 1, {"section": "", **each}) for row, each in records)
+            )
         return self._read
 
-    def _fill(self, names: list[str], records: Callable[[], Iterator[tuple[int, int, Mapping[str, Value]]]]) -> None:
+    def _fill(self, names: list[str], records: Iterator[tuple[int, int, Mapping[str, Value]]]) -> None:
         if not names:
             return
         known = {name: dict[str | int | float | tuple[str, ...], int]() for name in names}
         numbers = {name: np.full(len(self._corpus), -1, np.int32) for name in names}
-        for start, stop, record in records():
+        for start, stop, record in records:
             for name in names:
                 if (value := record.get(name)) is not None:
                     own = known[name]
                     key = tuple(value) if isinstance(value, list) else value
                     numbers[name][start:stop] = own.setdefault(key, len(own))
         self._read |= {name: Column(self.types[name], [*known[name]], numbers[name]) for name in names}
-
-    def _blocks(self) -> Iterator[tuple[int, int, Mapping[str, Value]]]:
-        for row, block in enumerate(self._corpus):
-            page: Mapping[str, Value] = {"page": block.page} if block.page else {}
-            yield row, row + 1, {"document": block.document, "title": block.title, "section": block.section, **page}

@@ -112,6 +112,11 @@ class Corpus(Sequence[Block]):
         """Every block in order, read once."""
         return (self._stored.block(row, record) for row, record in enumerate(self._stored.records))
 
+    @property
+    def records(self) -> Records:
+        """What is stored of each block beside its wordpieces and its fields, in order."""
+        return self._stored.records
+
     def lacking(self, documents: Collection[str]) -> set[str]:
         """Return which of these ids are ids of no document. The blocks are read until all are found."""
         missing = set(documents)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
@@ -105,12 +105,12 @@ class StoredFields:
         place = int(np.searchsorted(rows[:, 0], row, "right")) - 1
         return self._typed(records[place]) if place >= 0 and row < rows[place, 1] else NOTHING
 
-    def all(self) -> Iterator[tuple[int, int, Fields]]:
-        """Yield for each document with fields the row of its first block, that behind its last, and its fields."""
+    def all(self, names: Collection[str]) -> Iterator[tuple[int, int, Fields]]:
+        """Yield for each document with fields the row of its first block, that behind its last, and those of its fields that have these names."""
         if self.types:
             rows, records = self._stored
             for (start, stop), record in zip(rows.tolist(), records, strict=True):
-                yield start, stop, self._typed(record)
+                yield start, stop, self._typed({name: record[name] for name in names if name in record})
 
     def _typed(self, record: Mapping[str, Any]) -> Fields:
         try:

@@ -164,7 +164,7 @@ def test_what_is_read_back_is_what_was_given(tmp_path_factory, documents):
     found = StoredFields(open_artifact(folder / "v1"))
     for row, own in enumerate(expected):
         assert found.of(row) == {name: typed(value, found.types[name]) for name, value in own.items()}
-    rows = [row for start, stop, _ in found.all() for row in range(start, stop)]
+    rows = [row for start, stop, _ in found.all("abc") for row in range(start, stop)]
     assert rows == [row for row, own in enumerate(expected) if own]
 
 
@@ -225,4 +225,4 @@ def test_blocks_of_a_document_share_one_record(tmp_path):
     )
     corpus = Corpus(made)
     assert len(corpus) > 10 and {tuple(block.fields.items()) for block in corpus} == {(("d", 2024),)}
-    assert [*StoredFields(made).all()] == [(0, len(corpus), {"d": 2024})]
+    assert [*StoredFields(made).all(["d"])] == [(0, len(corpus), {"d": 2024})]
