@@ -10,7 +10,7 @@ LOWEST := .venv-lowest
 LOWEST_TRANSFORMERS := 5.0.0
 # Clients and vector databases of others, in an environment of their own: the versions that were tested.
 CLIENTS := .venv-clients
-CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9
+CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9 haystack-ai==3.4.1
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # What `make` installs: the extras that the tests use.
 EXTRAS := bm25,documents,encoder,faiss,hnsw,hub,ir,notebook,parquet,punkt,ray,report,serve,tensorboard
@@ -128,7 +128,7 @@ $(CLIENTS)/.ready: pyproject.toml Makefile
 	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,parquet,serve]' --group dev $(CLIENT_PACKAGES)
 	@touch $@
 
-clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), and the page of LanceDB, DuckDB, Qdrant and Chroma
+clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), retrievers for frameworks (Haystack too), and the page of LanceDB, DuckDB, Qdrant and Chroma
 	$(CLIENTS)/bin/python -m pytest tests/clients
 
 check: $(READY) ## format, lint, types, floors, tests

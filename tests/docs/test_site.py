@@ -148,7 +148,7 @@ SEARCHED = {
     "vllm": "lab/language-models",
     "RAG": "lab/language-models",
     "LLM": "lab/language-models",
-    "langchain": "how-to/hub",
+    "langchain": "how-to/other-programs",
     "reranker": "how-to/search-and-rank",
     "GPU": "how-to/install",
     "Windows": "how-to/install",
