@@ -65,7 +65,7 @@ for absent in ("sched_getaffinity", "getloadavg", "fork", "forkpty"):
 import realmctl, stages
 names = [found.name for each in (realmctl, stages) for found in pkgutil.walk_packages(each.__path__, each.__name__ + ".")]
 for name in names:
-    if not name.startswith(("realmctl.extras", "realmctl.lab", "realmctl.__main__")):
+    if not name.startswith(("realmctl.extras", "realmctl.integrations.", "realmctl.lab", "realmctl.__main__")):
         importlib.import_module(name)
 from realmctl.cli import app
 try:
