@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,6 @@ MOST_VALUES = 200
 DEEPEST = 32
 """Parentheses and `not` within each other."""
 ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -145,8 +144,8 @@ class Filter(BlockFilter):
         if is_not:
             self._take()
             how = self._next.text.lower()
-        if not (self._is_word("in") or (not is_not and (self._is_word("contains") or how in ORDERS or how == "!="))):
-            raise self._wrong("in" if is_not else f"one of {', '.join(ORDERS)}, !=, in, contains")
+        if not (self._is_word("in") or (not is_not and (self._is_word("contains") or how in (*ORDERS, "==", "!=")))):
+            raise self._wrong("in" if is_not else f"one of ==, !=, {', '.join(ORDERS)}, in, contains")
         self._take()
         values = self._several(name) if how == "in" else [self._value(name)]
         return self._compared(name, how, values, is_not or how == "!=")
@@ -192,17 +191,36 @@ class Filter(BlockFilter):
             raise ConfigError(f"the filter asks what {name} contains, which is a {kind}. Compare it with == or <=.")
         if kind == "list" and how not in ("contains", "in"):
             raise ConfigError(f"the filter compares {name}, a list, by {how}. Write {name} contains {first!r}.")
+        is_one_of = how in ("in", "==", "!=")
         if how == "contains":
             test: Callable[..., bool] = lambda value: first in value  # noqa: E731
         elif kind == "list":
             test = lambda value: not {*values}.isdisjoint(value)  # noqa: E731
         elif kind == "date":
-            order = ORDERS["==" if how in ("in", "!=") else how]
-            test = lambda value: any(order(moment(value)[: len(str(each))], each) for each in values)  # noqa: E731
+            test = _one_of_dates(values) if is_one_of else _date_in_order(ORDERS[how], str(first))
+        elif is_one_of:
+            test = frozenset(values).__contains__
         else:
-            order = ORDERS["==" if how in ("in", "!=") else how]
-            test = lambda value: any(order(value, each) for each in values)  # noqa: E731
+            order = ORDERS[how]
+            test = lambda value: order(value, first)  # noqa: E731
         return lambda columns: columns[name].where(test) ^ is_not
+
+
+def _one_of_dates(values: Sequence[str | float]) -> Callable[[str], bool]:
+    """Whether a date, as far as one of these is written, is that one."""
+    known = {str(each) for each in values}
+    lengths = {len(each) for each in known}
+
+    def test(value: str) -> bool:
+        own = moment(value)
+        return any(own[:length] in known for length in lengths)
+
+    return test
+
+
+def _date_in_order(order: Callable[[Any, Any], bool], bound: str) -> Callable[[str], bool]:
+    """Whether a date, as far as the bound is written, stands so to it."""
+    return lambda value: order(moment(value)[: len(bound)], bound)
 
 
 def _tokens(text: str) -> list[Token]:

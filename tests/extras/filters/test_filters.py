@@ -147,6 +147,18 @@ def test_and_binds_more_tightly_than_or_and_not_more_than_both(corpus):
     assert filtered(["year > 1995", "year < 1990"], corpus).tolist() == []
 
 
+def test_one_of_several_dates_as_far_as_each_is_written(corpus):
+    expected = [
+        row
+        for row, block in enumerate(corpus)
+        if any(block.fields.get("date", "").startswith(each) for each in ("2020", "2022-0", "2024-01"))
+    ]
+    months = ", ".join(f"2022-0{month}" for month in range(1, 10))
+    assert expected and filtered(f"date in [2020, {months}, '2024-01']", corpus).tolist() == expected
+    others = sorted({*range(len(corpus))} - {*expected})
+    assert filtered(f"date not in (2020, {months}, 2024-01)", corpus).tolist() == others
+
+
 def test_what_every_block_has_can_be_named(corpus):
     assert {corpus[row].document for row in filtered('path == "d3"', corpus)} == {"d3"}
     title = corpus[0].title
