@@ -55,11 +55,11 @@ class Export(ModelSettings, Command):
     Blocks become DPR's psgs TSV. Embeddings become an array with ids, for faiss, a Parquet table with texts and fields for vector databases, or
     Tevatron's pickle. Scores become
     DPR's training files for the reader (retrieved blocks) or the retriever (positives and hard negatives). A ranking becomes a
-    TREC run. Negatives become triplets for sentence-transformers.
+    TREC run. Negatives become triplets for sentence-transformers. A cross-encoder becomes a folder that its CrossEncoder loads.
     """
 
     artifact: Path = argument(
-        "A retriever, encoder or reader, a model for its retriever, blocks, embeddings, a ranking, scores or negatives."
+        "A retriever, encoder or reader, a model for its retriever, blocks, embeddings, a ranking, scores, negatives or a cross-encoder."
     )
     folder: Path = argument("Folder or file to write. It must not exist.")
     form: (
@@ -74,11 +74,12 @@ class Export(ModelSettings, Command):
             "dpr-reader",
             "dpr-retriever",
             "triplets",
+            "cross-encoder",
         ]
         | None
     ) = setting(
         "Form of an encoder or reader (transformers), a retriever (sentence-transformers), blocks (psgs), embeddings (vectors, tevatron; parquet with texts and fields), a ranking "
-        "(trec), scores (dpr-reader, dpr-retriever) or negatives (triplets). Default: the first.",
+        "(trec), scores (dpr-reader, dpr-retriever), negatives (triplets) or a cross-encoder. Default: the first.",
         default=None,
     )
     blocks: Path | None = reads(

@@ -158,7 +158,7 @@ def train_cross_encoder(settings: RerankTrainingSettings, out: Writer) -> dict[s
     seed_everything(settings.seed)
     folder, flag = Path(settings.start), f"--start {settings.start}"
     folder = open_artifact(folder).path if version_numbers(folder) else folder
-    tokenizer, net, longest = open_foreign(folder, _OneLabel, "encoder", flag, drawn=HEADS)
+    tokenizer, net, longest = open_foreign(folder, _OneLabel, "BERT or cross-encoder", flag, drawn=HEADS)
     length, dropped = min(settings.max_length, longest), Counter[str]()
     reader = CrossEncoder(Classifier(net), tokenizer, length, CrossEncoderFolder(), settings.device)
     questions = judged_questions(training_questions(settings.passages, settings.qrels, settings.corpus), dropped)

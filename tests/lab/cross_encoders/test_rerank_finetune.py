@@ -130,6 +130,18 @@ def test_every_reader_takes_it(trained, training, chain: Chain, tmp_path):
     assert open_artifact(further.path).kind == "cross-encoder"
 
 
+def test_it_is_exported_as_a_folder_of_its_own(realmctl, trained):
+    library = pytest.importorskip("sentence_transformers")
+    code, _, err = realmctl("export", trained.path, "folder")
+    assert code == 0, err
+    names = {path.name for path in Path("folder").iterdir()}
+    assert names == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    pair, theirs = ("where is harrow", "it was born"), library.CrossEncoder("folder", device="cpu")
+    assert CrossEncoder.open(Path("folder"), "cpu").scores([Pair(pair[0], "", pair[1])])[0] == pytest.approx(
+        theirs.predict([pair])[0], abs=1e-5
+    )
+
+
 def test_an_encoder_of_the_chain_is_a_start_and_no_reranker(chain: Chain, training, tmp_path):
     made = RerankFinetune(start=str(chain.encoder.path), passages=training, steps=1, **GIVEN).make(tmp_path / "made")
     assert CrossEncoder.open(made.path, "cpu").scores([Pair("a", "b", "c")]).shape == (1,)

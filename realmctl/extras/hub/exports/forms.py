@@ -1,4 +1,4 @@
-"""The forms in which `realmctl export` writes blocks, embeddings, rankings, scores and negatives for other tools."""
+"""The forms in which `realmctl export` writes blocks, embeddings, rankings, scores, negatives and cross-encoders for other tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from realmctl.errors import ConfigError
 from realmctl.extras.hub.exports import dpr, table, triplets, vectors
 from realmctl.extras.hub.exports.new_path import new_path
 
-FormName = Literal["psgs", "vectors", "parquet", "tevatron", "trec", "dpr-reader", "dpr-retriever", "triplets"]
+FormName = Literal[
+    "psgs", "vectors", "parquet", "tevatron", "trec", "dpr-reader", "dpr-retriever", "triplets", "cross-encoder"
+]
 Summary = Mapping[str, int | list[str]]
 """Counts, and the programs that load the file, by what they are."""
 
@@ -33,6 +35,16 @@ def _write_run(ranking: Artifact, path: Path) -> Summary:
     return {"loads_in": ["trec_eval"]}
 
 
+def _write_cross_encoder(cross_encoder: Artifact, path: Path) -> Summary:
+    """Copy the model and its tokenizer into a folder, without what realmctl wrote beside them."""
+    path.mkdir()
+    for name in cross_encoder.manifest.files:
+        if name not in OF_TRAINING:
+            copy_file(cross_encoder.file(name), path / name)
+    return {"loads_in": ["sentence-transformers", "transformers"]}
+
+
+OF_TRAINING = ("metrics.jsonl",)
 FORMS: Mapping[FormName, Form] = {
     "psgs": Form("blocks", lambda blocks, _, path: dpr.write_passages(blocks, path)),
     "vectors": Form("embeddings", vectors.write_vectors, needs_blocks=True),
@@ -42,6 +54,7 @@ FORMS: Mapping[FormName, Form] = {
     "dpr-reader": Form("scores", lambda scores, _, path: dpr.write_reader_training(scores, path)),
     "dpr-retriever": Form("scores", lambda scores, _, path: dpr.write_retriever_training(scores, path)),
     "triplets": Form("negatives", lambda negatives, _, path: triplets.write_triplets(negatives, path)),
+    "cross-encoder": Form("cross-encoder", lambda model, _, path: _write_cross_encoder(model, path)),
 }
 """The first form of a kind is its default."""
 
@@ -57,7 +70,7 @@ def export_form(
     """Write an artifact in a form to the new file or folder `path`. Return a summary.
 
     Args:
-        artifact: blocks, embeddings, a ranking, scores or negatives.
+        artifact: blocks, embeddings, a ranking, scores, negatives or a cross-encoder.
         path: file or folder to write.
         name: the form.
         blocks: for embeddings, the blocks that they embed. Their ids are written.
