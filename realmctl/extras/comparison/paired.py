@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-DRAWS = 10_000
+DRAWS, FEWEST_DRAWS, IN_ALL = 10_000, 2000, 10**8
+"""Draws, and of so many queries that more than these would be drawn in all fewer draws."""
 AT_ONCE = 2**21
 """Queries that are drawn together, so that memory stays small."""
 FEWEST = 10
@@ -41,13 +42,13 @@ class Paired:
         return self.high is not None and self.high < 0
 
 
-def paired(own: Sequence[NDArray[np.float64]], base: Sequence[NDArray[np.float64]], draws: int = DRAWS) -> Paired:
-    """Compare values of the same queries, one array of float64 [Q] for each collection. No array is empty."""
+def paired(own: Sequence[NDArray[np.float64]], base: Sequence[NDArray[np.float64]], draws: int = 0) -> Paired:
+    """Compare values of the same queries, one array of float64 [Q] for each collection. No array is empty. draws: 0 for as many as usual."""
     differences = [one - two for one, two in zip(own, base, strict=True)]
     every = np.concatenate(differences)
     low = high = None
     if len(every) >= FEWEST:
-        rng = np.random.default_rng(0)
+        rng, draws = np.random.default_rng(0), draws or max(FEWEST_DRAWS, min(DRAWS, IN_ALL // len(every)))
         mean_B = np.mean([_means(each_Q, draws, rng) for each_Q in differences], axis=0)
         low, high = (float(end) for end in np.quantile(mean_B, (0.025, 0.975)))
     wins, losses = int((every > EQUAL).sum()), int((every < -EQUAL).sum())

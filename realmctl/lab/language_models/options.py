@@ -27,7 +27,7 @@ READER = "language-model"
 """The name of the reader of pre-training."""
 ANSWERS = "qa_model|reader_lm"
 """What answers in `eval-em`."""
-LEAST_HELD_OUT, MOST_HELD_OUT, HELD_OUT_QUESTIONS = 0.1, 0.3, 300
+SHARE_OF_MANY, SHARE_OF_FEW, HELD_OUT_QUESTIONS = 0.1, 0.3, 300
 """Share of the documents that `adapt` sets aside, of many and of few, and most questions that are written for them."""
 FEWEST_QUESTIONS = 50
 """Fewer can hardly show a gain."""
@@ -335,7 +335,7 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
             blocks=blocks,
             lm=self.lm,
             sample=HELD_OUT_QUESTIONS,
-            documents=round(min(MOST_HELD_OUT, max(LEAST_HELD_OUT, share)), 3),
+            documents=round(min(SHARE_OF_FEW, max(SHARE_OF_MANY, share)), 3),
             endpoint=self.endpoint,
             parallel=self.parallel,
             timeout=self.timeout,

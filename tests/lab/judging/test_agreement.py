@@ -32,11 +32,11 @@ def test_the_interval_is_that_of_a_plain_bootstrap_over_queries():
     pairs, rng = drawn(5), np.random.default_rng(1)
     by_query = [[pair for pair in pairs if pair[0] == f"q{number}"] for number in range(20)]
     values = []
-    for _ in range(1000):
+    for _ in range(400):
         some = [pair for number in rng.integers(20, size=20) for pair in by_query[number]]
         values.append(metrics.cohen_kappa_score([one for _, one, _ in some], [two for _, _, two in some]))
     found = agreement(pairs, 4)
-    assert [found["kappa_low"], found["kappa_high"]] == pytest.approx(np.quantile(values, (0.025, 0.975)), abs=0.025)
+    assert [found["kappa_low"], found["kappa_high"]] == pytest.approx(np.quantile(values, (0.025, 0.975)), abs=0.035)
 
 
 def test_what_has_no_kappa():
