@@ -82,6 +82,18 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
     reread = stages["rerank"](ranking=ranking, blocks=made["blocks"], model=teacher, depth=DEPTH, qrels=qrels).make(
         where / "reranked"
     )
+    told: dict[str, Any] = {
+        "name": settings.teacher,
+        "questions": reread.metrics["queries"],
+        "nDCG@10_before": reread.metrics["nDCG@10 before"],
+        "nDCG@10_reranked": reread.metrics["nDCG@10"],
+        "steps": 0,
+        "kept": False,
+    }
+    if ranks_worse(reread):
+        make_newest(made["retriever"])
+        paths = {name: str(artifact.path) for name, artifact in made.items()}
+        return {**found, "minutes": settings.minutes, "teacher": told, "made": paths}
     scored = stages["mine-negatives"](ranking=reread, **mining).make(where / "scored")
     learning = {
         "retriever": made["retriever"],
@@ -103,15 +115,7 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
         seed=1,
     ).make(where / "cloze-recall")
     gain = {name: measured.metrics[name] for name in ("gain", "gain_low", "gain_high")}
-    told = {
-        "name": settings.teacher,
-        "questions": reread.metrics["queries"],
-        "nDCG@10_before": reread.metrics["nDCG@10 before"],
-        "nDCG@10_reranked": reread.metrics["nDCG@10"],
-        "steps": student.metrics["steps"],
-        **gain,
-        "kept": gain["gain_low"] > 0,
-    }
+    told |= {"steps": student.metrics["steps"], **gain, "kept": gain["gain_low"] > 0}
     result = {**found, "minutes": settings.minutes, "teacher": told}
     paths = {name: str(artifact.path) for name, artifact in made.items()}
     if told["kept"]:
@@ -201,14 +205,21 @@ def _spread(scored: Artifact) -> float:
     return float(min(1.0, max(1e-3, round(float(np.mean(spreads)) / 10, 4)))) if spreads else 1.0
 
 
+def ranks_worse(reread: Artifact) -> bool:
+    """Whether a teacher puts the blocks of its questions lower than the retriever does. Nothing can be learnt of it then."""
+    return bool(reread.metrics["nDCG@10"] < reread.metrics["nDCG@10 before"])
+
+
 def text_of(found: Mapping[str, Any]) -> str:
     """Say in plain words what the teacher changed."""
     told = found["teacher"]
-    change = "{gain:+.3f} [{gain_low:+.3f}, {gain_high:+.3f}]".format(**told)
     read = (
         f"The teacher read {told['questions']} questions: their blocks have nDCG@10 {told['nDCG@10_before']:.3f} by the retriever and {told['nDCG@10_reranked']:.3f} by "
         "the teacher."
     )
+    if not told["steps"]:
+        return f"{read} So nothing is learnt of it, and the retriever stays as it was."
+    change = "{gain:+.3f} [{gain_low:+.3f}, {gain_high:+.3f}]".format(**told)
     if told["kept"]:
         return f"{read} The retriever learnt its scores in {told['steps']} steps, and the reciprocal rank of sentences gained {change}. It is kept."
     return f"{read} In {told['steps']} steps the retriever learnt its scores, and no gain is shown: {change} in the reciprocal rank of sentences. It stays as it was."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,7 @@ def adapted(realmctl, chain: Chain, tmp_path, monkeypatch):
     monkeypatch.setattr(Embed, "trial", lambda stage: Trial(60.0, each=0.01))
     monkeypatch.setattr(budget, "_seconds", lambda *given: 0.95 * 6 / 30)
     monkeypatch.setattr(teaching, "MOST_STEPS", 20)
+    monkeypatch.setattr(teaching, "ranks_worse", lambda reread: False)  # a random teacher does
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
 
     def run(*more):
@@ -119,6 +121,14 @@ def test_a_teacher_is_trained_and_a_student_without_a_gain_is_left(adapted, monk
     retriever = open_artifact(found["made"]["retriever"])
     assert "loss" not in retriever.settings and open_artifact("w/retriever").path == retriever.path
     assert package.load_search("w").search("Where was Ada Lorn born?", 3)
+
+
+@pytest.mark.slow
+def test_nothing_is_learnt_of_a_teacher_that_ranks_worse(adapted, cross_encoder, monkeypatch):
+    monkeypatch.setattr(teaching, "ranks_worse", lambda reread: True)
+    code, out, err = adapted("--teacher", cross_encoder)
+    assert code == 0 and "So nothing is learnt of it" in out, err
+    assert open_artifact("w/retriever").settings.get("loss") is None and not Path("w/teacher/scored").exists()
 
 
 def test_what_does_not_rerank_is_refused_before_any_work(adapted, chain: Chain):
