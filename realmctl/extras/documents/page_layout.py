@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -23,6 +23,9 @@ HEADING_CHARACTERS = 200
 WORD = re.compile(r"[^\W\d_]{2}")
 NUMBER = re.compile(r"[0-9]{1,9}")
 SOFT_HYPHEN = "\u00ad"
+COMPOUND = re.compile(r"\w+(?:-\w+)+")
+FIRST_PART, SECOND_PART = re.compile(r"[\w-]+$"), re.compile(r"\w+")
+"""Of a word that a hyphen divides at the end of a line."""
 WITHOUT_SPACES = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\uff00-\uffef]")
 """Characters of Chinese and Japanese, which are written without spaces."""
 NEAR_LINES = 6
@@ -71,18 +74,21 @@ def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
     """Yield the paragraphs of a document, without running heads, running feet and numbers of pages."""
     kept = without_running_lines(pages)
     body, pitch = body_size(kept), _pitch(kept)
+    compounds = frozenset(
+        found.lower() for page in kept for line in page.lines for found in COMPOUND.findall(line.text)
+    )
     held, edge_before, begun = list[Line](), 0.0, 0
     for number, page in enumerate(kept, 1):
         lines = _whole_lines(page.lines)
         for line, edge in zip(lines, _right_edges(lines), strict=True):
             if held and not _continues(held, line, edge_before, pitch):
-                yield _paragraph(held, body, begun)
+                yield _paragraph(held, body, begun, compounds)
                 held = []
             begun = begun if held else number
             held.append(line)
             edge_before = edge
     if held:
-        yield _paragraph(held, body, begun)
+        yield _paragraph(held, body, begun, compounds)
 
 
 def body_size(pages: Iterable[Page]) -> float:
@@ -108,20 +114,37 @@ def title_of(page: Page, body: float) -> str:
     return joined(title)[:HEADING_CHARACTERS]
 
 
-def joined(lines: Iterable[str]) -> str:
-    """Join lines to one. A soft hyphen at the end of a line goes, with the space; between Chinese or Japanese characters none stands."""
-    return _run_on(lines).removesuffix(SOFT_HYPHEN)
+def joined(lines: Iterable[str], compounds: Collection[str] = ()) -> str:
+    """Join lines to one. A soft hyphen at the end of a line goes, with the space, or becomes the hyphen of a compound; between Chinese or Japanese
+    characters none stands. compounds: Those of the document, in small letters.
+    """
+    return _run_on(lines, compounds).removesuffix(SOFT_HYPHEN)
 
 
-def _run_on(lines: Iterable[str]) -> str:
+def _run_on(lines: Iterable[str], compounds: Collection[str] = ()) -> str:
     """What `joined` says, with the soft hyphen of the last line."""
     text = ""
     for line in lines:
         if text.endswith(SOFT_HYPHEN):
-            text = text[:-1] + line
+            text = text[:-1] + "-" * _is_compound(text[:-1], line, compounds) + line
         else:
             text += (" " if text and not (WITHOUT_SPACES.match(text[-1]) and WITHOUT_SPACES.match(line)) else "") + line
     return text
+
+
+def _is_compound(before: str, after: str, compounds: Collection[str]) -> bool:
+    """Whether a hyphen at the end of a line belongs to the word: pdfium has one character for it and for one that only divides a word.
+
+    It belongs to a word that the document has with it elsewhere, to one that has another (state-of-the-art), that has a number, a single letter or a
+    capital behind it (COVID-19, X-ray, Jean-Paul), or that begins with an abbreviation (COVID-related).
+    """
+    first, second = FIRST_PART.search(before), SECOND_PART.match(after)
+    if first is None or second is None:
+        return False
+    a, b = first[0], second[0]
+    if f"{a}-{b}".lower() in compounds or "-" in a or len(a) == 1 or a[-1].isdigit() or b[0].isdigit():
+        return True
+    return a.isupper() != b.isupper() if a.isupper() else b[0].isupper()
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
@@ -235,8 +258,8 @@ def _continues(held: Sequence[Line], line: Line, edge: float, pitch: float) -> b
     return not is_indented or ITEM.match(held[0].text) is not None or before.text[-1] not in ENDS
 
 
-def _paragraph(lines: Sequence[Line], body: float, page: int) -> Paragraph:
-    text = joined(line.text for line in lines)
+def _paragraph(lines: Sequence[Line], body: float, page: int, compounds: Collection[str]) -> Paragraph:
+    text = joined((line.text for line in lines), compounds)
     if mark := BULLET.match(text):
         text = f"- {text[mark.end() :]}"
     large = min(line.size for line in lines) >= LARGER * body

@@ -42,10 +42,28 @@ def full(base: float, end: str = "", left: float = 72) -> Line:
         (("one", "two"), "one two"),
         (("geolo\u00ad", "gist"), "geologist"),
         (("ends\u00ad",), "ends"),
+        (("state-of-the\u00ad", "art tool"), "state-of-the-art tool"),
+        (("COVID\u00ad", "19 spread"), "COVID-19 spread"),
+        (("COVID\u00ad", "related"), "COVID-related"),
+        (("INTER\u00ad", "NATIONAL"), "INTERNATIONAL"),
+        (("Jean\u00ad", "Paul said"), "Jean-Paul said"),
+        (("an X\u00ad", "ray"), "an X-ray"),
+        (("Wasser\u00ad", "kraft"), "Wasserkraft"),
     ],
 )
 def test_lines_are_joined_as_their_script_is_written(lines, text):
     assert joined(lines) == text
+
+
+def test_a_compound_keeps_the_hyphen_that_it_has_elsewhere_in_the_document():
+    lines = [
+        full(700),
+        full(686, "long\u00ad"),
+        line("term plans and long-term goals of geolo\u00ad", 672),
+        line("gists", 658),
+    ]
+    found = " ".join(each.text for each in paragraphs([Page(lines, 800)]))
+    assert "long-term plans and long-term goals of geologists" in found
 
 
 words = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Po"], exclude_characters="#\u2022\u00b7*"), min_size=1)
