@@ -58,7 +58,7 @@ def test_lines_are_joined_as_their_script_is_written(lines, text):
 def test_a_compound_keeps_the_hyphen_that_it_has_elsewhere_in_the_document():
     lines = [
         full(700),
-        full(686, "long\u00ad"),
+        full(686, " long\u00ad"),
         line("term plans and long-term goals of geolo\u00ad", 672),
         line("gists", 658),
     ]
