@@ -8,7 +8,10 @@ import threading
 import pytest
 
 import realmctl
-from tests.extras.serve.conftest import QUESTION, SENTENCE, TOKEN
+from realmctl.extras.serve.models import open_models
+from realmctl.extras.serve.service import Service
+from stages.chunk import Chunk
+from tests.extras.serve.conftest import QUESTION, SENTENCE, TOKEN, series
 from tests.fixtures.browser import browser, needs_browser
 from tests.fixtures.waiting import wait_until
 
@@ -174,6 +177,35 @@ def test_a_page_that_searches_alone_has_examples_and_methods(page, serve_at, ope
     page.evaluate("document.querySelector('#methods input[value=dense]').click()")
     page.wait_for(f"document.getElementById('result').textContent !== {json.dumps(hybrid)}")
     assert page.complaints == []
+
+
+def test_a_filter_of_the_page_holds_and_its_address_keeps_it(page, serve_at, tmp_path):
+    row = {"id": "a", "text": "The lamp of Ada is old.", "date": "2024-05-01", "tags": ["x", "<b>y</b>"]}
+    lines = [row, {"id": "b", "text": "The lamp of Ada is new.", "date": "2020"}]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    chunk = Chunk(corpus=(tmp_path / "c.jsonl",), tokenizer="train:200", workers=1, keep_fields="date,tags")
+    chunk.make(tmp_path / "own/blocks")
+    opened = open_models(qa_model=None, model=None, closed_book=None, **series(tmp_path / "own"))
+    address = serve_at(Service(*opened, False, 8))
+    page.open(address)
+    page.wait_for("document.getElementById('fields').textContent.includes('date (date)')")
+    find = "document.getElementById('{}')".format
+    ask = f"{find('question')}.value = 'lamp'; {find('filter')}.value = {{}}; {find('go')}.click()"
+    shown = "[...document.querySelectorAll('.candidates .fields')].map((each) => each.textContent)"
+    for text, expected in (("", 2), ("date >= 2024", 1), ("date >= 2030", 0)):
+        page.evaluate(ask.format(json.dumps(text)))
+        page.wait_for(f"!document.getElementById('message').textContent.includes('…') && {shown}.length === {expected}")
+    assert "passes the filter" in page.evaluate("document.getElementById('result').textContent")
+    page.evaluate(ask.format(json.dumps("date >= 2024")))
+    page.wait_for(f"{shown}.length === 1")
+    assert page.evaluate(shown) == ["date: 2024-05-01 · tags: x, <b>y</b>"]
+    kept = page.evaluate("location.href")
+    page.open("about:blank")
+    page.open(kept)
+    page.wait_for(f"{shown}.length === 1")
+    assert page.evaluate(f"{find('filter')}.value") == "date >= 2024" and page.complaints == []
+    page.evaluate(ask.format(json.dumps("sorce == 1")))
+    page.wait_for("document.getElementById('message').textContent.includes('sorce')")
 
 
 def test_the_evidence_stands_above_the_null_document(page, address):
