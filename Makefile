@@ -125,7 +125,7 @@ $(CLIENTS)/.ready: pyproject.toml Makefile
 	@echo "setting up $(CLIENTS): clients and vector databases (a few minutes, once)"
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1' torch==$(TORCH)
-	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,parquet,serve]' --group dev $(CLIENT_PACKAGES)
+	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,documents,parquet,serve]' --group dev $(CLIENT_PACKAGES)
 	@touch $@
 
 clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), retrievers for frameworks (Haystack too), and the page of LanceDB, DuckDB, Qdrant and Chroma
