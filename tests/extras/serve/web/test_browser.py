@@ -10,6 +10,7 @@ import pytest
 import realmctl
 from realmctl.extras.serve.models import open_models
 from realmctl.extras.serve.service import Service
+from realmctl.retrieval.search.reranking import Reranking
 from stages.chunk import Chunk
 from tests.extras.serve.conftest import QUESTION, SENTENCE, TOKEN, series
 from tests.fixtures.browser import browser, needs_browser
@@ -206,6 +207,21 @@ def test_a_filter_of_the_page_holds_and_its_address_keeps_it(page, serve_at, tmp
     assert page.evaluate(f"{find('filter')}.value") == "date >= 2024" and page.complaints == []
     page.evaluate(ask.format(json.dumps("sorce == 1")))
     page.wait_for("document.getElementById('message').textContent.includes('sorce')")
+
+
+def test_a_page_with_a_reranker_can_leave_it_out(page, serve_at, open_service, workspace, cross_encoder):
+    reranking = Reranking.of(cross_encoder, 9)
+    address = serve_at(open_service(qa_model=None, model=None, retriever=workspace / "retriever", reranking=reranking))
+    page.open(address)
+    page.wait_for("document.getElementById('rerank') !== null")
+    assert "reranked by encoder" in page.evaluate("document.getElementById('methods').textContent")
+    page.evaluate("document.querySelector('#examples button').click()")
+    page.wait_for("document.querySelectorAll('.candidates > li').length > 0")
+    reranked = page.evaluate("document.getElementById('result').textContent")
+    assert page.evaluate("document.querySelector('#methods input[name=method]:checked').value") == "hybrid"
+    page.evaluate("document.getElementById('rerank').click()")
+    page.wait_for(f"document.getElementById('result').textContent !== {json.dumps(reranked)}")
+    assert page.complaints == []
 
 
 def test_the_evidence_stands_above_the_null_document(page, address):
