@@ -156,6 +156,8 @@ def _without_lonely_tags(html: str) -> str:
 
 MOST_METAS = 200
 """Elements `meta` of a page that are looked at."""
+LONGEST_META = 1_000
+"""Characters of what one of them says; the rest is cut."""
 
 
 def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
@@ -202,13 +204,13 @@ def _fields(page: Any) -> dict[str, Any]:
     """What a page says of itself: its language, its address, its author, its dates and its keywords."""
     found = dict[str, Any]()
     if page.root is not None and (language := page.root.attributes.get("lang") or page.root.attributes.get("xml:lang")):
-        found["language"] = language
+        found["language"] = language[:LONGEST_META]
     for link in page.css("head > link[rel=canonical]")[:1]:
-        found["url"] = link.attributes.get("href")
+        found["url"] = (link.attributes.get("href") or "")[:LONGEST_META]
     for meta in page.css("head > meta")[:MOST_METAS]:
         name = meta.attributes.get("name") or meta.attributes.get("property") or ""
         if field_name := METAS.get(name.lower()):
-            content = meta.attributes.get("content")
+            content = (meta.attributes.get("content") or "")[:LONGEST_META]
             if field_name == "author" and "author" in found:
                 found["author"] = [
                     *([found["author"]] if isinstance(found["author"], str) else found["author"]),

@@ -14,6 +14,7 @@ from realmctl.corpus.fields import kept
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, require_package
 from realmctl.extras.documents import apart
+from realmctl.extras.documents.html_lines import LONGEST_META
 from realmctl.extras.documents.leads import document_of_lines, led_lines
 from realmctl.extras.documents.page_layout import Line, Page, body_size, paragraphs, title_of
 from realmctl.inputs import streams
@@ -75,7 +76,7 @@ def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page]]:
     title, date = " ".join(first["Title"].split()), DATE.match(first["CreationDate"])
     metadata = {
         "title": "" if NO_TITLE.fullmatch(title) else title,
-        "author": first["Author"],
+        "author": first["Author"][:LONGEST_META],
         "date": "-".join(filter(None, date.groups())) if date else "",
     }
     found = [Page([Line(**line) for line in page["lines"]], page["height"]) for page in pages]

@@ -385,3 +385,9 @@ def test_front_matter_that_is_no_mapping_says_nothing(tmp_path):
     for number, matter in enumerate(["- a\n- b", "a: [", "", "title: [x]\nn: {a: {b: 1}}"]):
         (found,) = read(write(tmp_path / f"{number}.md", f"---\n{matter}\n---\n# T\n\nText of it.\n"))
         assert found.fields == ({"n.a.b": "1"} if number == 3 else {})
+
+
+def test_what_a_page_says_of_itself_is_cut_where_it_is_long(tmp_path):
+    head = f'<meta name=author content="{"a" * 5000}"><meta name=keywords content="{"k," * 5000}">'
+    (found,) = read(write(tmp_path / "a.html", f"<html><head>{head}</head><body><p>Text of it.</p></body></html>"))
+    assert len(found.fields["author"]) == 1000 and len(found.fields["keywords"]) == 500
