@@ -87,5 +87,8 @@ BAD_FILES = (
     "a file that is named must be read."
 )
 SENTENCE_ENCODER = "Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub; for a language other than English a multilingual MiniLM of the hub."
+LONGEST_BLOCK = (
+    "Longest block in wordpieces, with its title and special tokens. Default: 200, or what the encoder reads."
+)
 VARIABLE = "name=value: replaces a variable of the file. Repeatable."
 TABLE_FORM = "Form of the table; --json prints it as JSON."

@@ -46,7 +46,7 @@ def adapt(
     language: str,
     bad_files: Literal["fail", "skip"] | None,
     minutes: float,
-    max_wordpieces: int,
+    max_wordpieces: int | None,
     sentences: int,
     held_out: Callable[[Artifact], Artifact | None] = lambda blocks: None,
 ) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def adapt(
         "documents": str(documents),
         "language": language,
         "bad_files": bad_files_of(bad_files, documents),
-        "max_wordpieces": str(max_wordpieces),
+        "max_wordpieces": str(max_wordpieces or ""),
         "sentences": str(sentences),
     }
     with log.one_bar("adapt"):

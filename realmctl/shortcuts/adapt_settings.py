@@ -27,9 +27,7 @@ class AdaptSettings(InWorkspace):
         at_least=0.01,
         at_most=1e6,
     )
-    max_wordpieces: int = setting(
-        "Longest block in wordpieces, with its title and special tokens.", default=128, at_least=1
-    )
+    max_wordpieces: int | None = setting(help_texts.LONGEST_BLOCK, default=None, at_least=1)
     sentences: int = setting(
         "Sentences that are cut out of their blocks, to measure without labels.", default=1000, at_least=2
     )

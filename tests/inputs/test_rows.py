@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_small_file_with_a_huge_value_is_an_error(tmp_path):
 
 def test_memory_is_limited(tmp_path, monkeypatch, capsys):
     limits = []
-    monkeypatch.setattr(reader_process.resource, "setrlimit", lambda which, limit: limits.append((which, limit)))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limit: limits.append((which, limit)))
 
     def exhausted(*_):
         raise MemoryError
@@ -148,7 +149,7 @@ def test_memory_is_limited(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         reader_process.main("x", ())
     assert stopped.value.code == reader_process.FAILED and "3 GiB" in capsys.readouterr().err
-    assert limits == [(reader_process.resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))]
+    assert limits == [(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))]
 
 
 def test_a_saved_dataset_cannot_name_other_folders(tmp_path):

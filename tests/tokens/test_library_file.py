@@ -163,6 +163,6 @@ def test_a_panic_in_a_worker_reaches_the_command(workers):
 
 
 def test_a_panic_of_any_library_is_no_traceback(realmctl, monkeypatch):
-    monkeypatch.setattr("realmctl.extras.gc.command.Gc.run", panic)
-    code, _, err = realmctl("gc")
+    monkeypatch.setattr("realmctl.cli.commands.ls.Ls.run", panic)
+    code, _, err = realmctl("ls")
     assert code == 3 and "index out of bounds" in err

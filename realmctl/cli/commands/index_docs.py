@@ -26,9 +26,7 @@ class IndexDocs(InWorkspace):
     language: str = setting(help_texts.LANGUAGE, default="auto")
     bad_files: Literal["fail", "skip"] | None = setting(help_texts.BAD_FILES, default=None)
     keep_fields: str = setting(help_texts.KEEP_FIELDS, default="")
-    max_wordpieces: int = setting(
-        "Longest block in wordpieces, with its title and special tokens.", default=128, at_least=1
-    )
+    max_wordpieces: int | None = setting(help_texts.LONGEST_BLOCK, default=None, at_least=1)
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.methods import keep_bm25
@@ -48,7 +46,7 @@ class IndexDocs(InWorkspace):
             "language": self.language,
             "bad_files": bad_files_of(self.bad_files, self.documents),
             "keep_fields": self.keep_fields,
-            "max_wordpieces": str(self.max_wordpieces),
+            "max_wordpieces": str(self.max_wordpieces or ""),
         }
         former = searched_before(self.workspace)
         with log.one_bar("index-docs"):

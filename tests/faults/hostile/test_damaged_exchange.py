@@ -7,6 +7,7 @@ hashes: a flipped bit of a weight is another weight. Whatever is refused leaves 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,7 +22,9 @@ from realmctl.extras.hub.exports.hub_export import export
 from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoint
 from realmctl.extras.ir.rank import Rank
 from realmctl.imports.encoder_retriever import EncoderSettings
+from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.embed import Embed
 from stages.eval_em import EvalEm
 from tests.faults.children import exit_code
@@ -29,6 +32,7 @@ from tests.faults.counting import count, counting
 from tests.fixtures import encoder_folders as encoders
 from tests.fixtures import realm_checkpoints as published
 from tests.fixtures.chain import Chain
+from tests.fixtures.cross_encoders import make_cross_encoder
 
 REFUSED, MISMATCH = 3, 4
 EVERY = 29
@@ -126,12 +130,19 @@ def exports(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Exports:
     folder = tmp_path_factory.mktemp("exports")
     parts = {"blocks": chain.blocks, "retriever": chain.retriever, "index": chain.index}
     ranking = Rank(**parts, queries=chain.questions, top=7).make(folder / "ranking")
+    reader = str(make_cross_encoder(folder / "reader", Tokenizer.load(chain.blocks.path)))
+    passages = folder / "passages.jsonl"
+    labelled = {"query": "who", "positive_passages": [{"text": "Ada"}], "negative_passages": [{"text": "Ben"}]}
+    passages.write_text(f"{json.dumps(labelled)}\n")
     made = {
         "blocks": chain.blocks,
         "embeddings": Embed(blocks=chain.blocks, retriever=chain.retriever).make(folder / "embeddings"),
         "ranking": ranking,
         "negatives": MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions).make(
             folder / "negatives"
+        ),
+        "cross-encoder": RerankFinetune(start=reader, passages=passages, steps=1, batch_size=2, max_length=32).make(
+            folder / "cross-encoder"
         ),
         "scores": EvalEm(**parts, questions=chain.questions, hits=5, precision="fp32").make(folder / "scores"),
     }

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact
+from realmctl.extras.hub.import_encoder import Import
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
+from realmctl.extras.ir.rerank import Rerank
+from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.lab.judging.judge import Judge
@@ -23,7 +26,9 @@ from realmctl.lab.late_interaction.late_embed import LateEmbed
 from realmctl.lab.late_interaction.late_rank import LateRank
 from realmctl.lab.retromae.retromae_init import RetromaeInit
 from realmctl.lab.spider.spider_init import SpiderInit
+from realmctl.lab.teachers.cut_queries import CutQueries
 from realmctl.pipeline import Stage
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.condenser_init import CondenserInit
@@ -38,6 +43,8 @@ from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import TOWNS, Chain, documents, finetune, pretrain
 from tests.fixtures.chat_server import ChatServer, chat_server
+from tests.fixtures.cross_encoders import make_cross_encoder
+from tests.fixtures.encoder_folders import folder_for
 from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_t5
 from tests.fixtures.recurring import documents_that_share_a_span
@@ -68,6 +75,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
     ict = IctInit(blocks=chain.blocks, encoder=chain.encoder, projection=8, **TRAINING)
     spider = SpiderInit(blocks=recurring, bert="scratch:L1-H16", projection=8, query_length=40, **TRAINING)
     dpr = DprFinetune(retriever=_with_block_tower(ict, folder), passages=passages, hard_negatives=0, **TRAINING)
+    reader = str(make_cross_encoder(folder / "cross-encoder", Tokenizer.load(chain.blocks.path)))
     late = LateEmbed(blocks=chain.blocks, encoder=str(colbert(folder / "late")))
     return {
         "chunk": chunk,
@@ -85,6 +93,10 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "pretrain": pretrain(chain, checkpoint_every=1),
         "finetune": finetune(chain, checkpoint_every=1),
         "rank": rank,
+        "import": Import(source=str(folder_for(chain.blocks, folder / "sentence-encoder"))),
+        "rerank": Rerank(ranking=ranking, blocks=chain.blocks, model=reader, depth=3),
+        "rerank-finetune": RerankFinetune(start=reader, passages=passages, hard_negatives=1, max_length=32, **TRAINING),
+        "cut-queries": CutQueries(blocks=chain.blocks, sample=9, words=2, sentences=1),
         "generate-queries": GenerateQueries(
             blocks=chain.blocks, lm=babbler, prompt=prompt, temperature=1.0, sample=9, batch_size=3
         ),
