@@ -11,7 +11,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples" / "teacher"
 sys.path.append(str(EXAMPLES))
 
-import run  # noqa: E402
+import teachers as run  # noqa: E402
 
 from tests.fixtures.blocks import make_blocks  # noqa: E402
 from tests.fixtures.encoder_folders import folder_for  # noqa: E402

@@ -1,6 +1,6 @@
 """Does a cross-encoder, as a reranker or as a teacher, find more than the best search without training? One line a measurement, then a table.
 
-    python examples/teacher/run.py --encoder FOLDER --results RUNS.jsonl \\
+    python examples/teacher/teachers.py --encoder FOLDER --results RUNS.jsonl \\
       --source NAME=FOLDER[,SPLIT] ... --domain NAME=FOLDER[,SPLIT][,pages] ... [--model FOLDER] [--teacher MODEL]
 
 The rules, written before any test seed was run:
