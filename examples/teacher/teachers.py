@@ -7,10 +7,11 @@ The rules, written before any test seed was run:
 
 1. Domains are COVID-QA, man pages with tldr and with NL2Bash, MLQuestions, QED and questions of SQuAD's style. Measure: nDCG@10 of each question.
 2. The teacher of a domain is trained by `rerank-finetune` on labels of the sources alone that are of another domain, from the same encoder: negatives are
-   mined of the best search. With --teacher a published one stands for it. No setting is chosen on a domain that is measured.
+   mined of the best search. Names that begin alike (wiki-qed, wiki-squad) are one domain. With --teacher a published one stands for it. No setting is chosen on a domain that is measured.
 3. Arms: `encoder` (dense), `best` (the search profile: BM25 and the encoder, fused), `rerank` (the first 50 of `best` by the teacher), `student` (dense, the
    encoder after it learnt the teacher's scores of pieces of sentences by KL), `student-best` (the profile with the student), and with --model `reader` (the first
    50 of `best` by the likelihood of REALM's reader).
+   With --judged N the measure is taken on N test questions of each domain, drawn once, the same for all arms and seeds.
 4. Seeds 0, 1 and 2 train. A difference is the mean over the seeds and questions, with a bootstrap over both. It is shown where its 95 % interval leaves out 0.
 5. Reach: `rerank` minus `best` is shown above on two of five sets, and shown below on none. `student` minus `encoder` has a mean of +.04 or more over the
    sets, and is nowhere shown below -.005. `student-best` minus `best` is shown above on one, and shown below on none. A miss is told, with its size.
@@ -20,9 +21,11 @@ What the results have is not measured again, and artifacts that exist are not ma
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,22 @@ ARMS = {
     "student": "dense",
     "student-best": "profile",
 }
+
+
+def drawn(domain: Domain, count: int, workspace: Path) -> Domain:
+    """The domain with so many of its judged questions, drawn once; all of them where it has no more."""
+    head, *lines = domain.qrels.read_text(encoding="utf-8").splitlines()
+    queries = sorted({line.split("\t")[0] for line in lines})
+    if len(queries) <= count:
+        return domain
+    kept, folder = set(random.Random(0).sample(queries, count)), workspace / f"{domain.name}-{domain.split}-{count}"
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    rows = [head, *(line for line in lines if line.split("\t")[0] in kept), ""]
+    (folder / "qrels" / f"{domain.split}.tsv").write_text("\n".join(rows), encoding="utf-8")
+    for name in ("queries.jsonl", domain.corpus.name):
+        if not (folder / name).exists():
+            (folder / name).symlink_to((domain.folder / name).resolve())
+    return replace(domain, folder=folder)
 
 
 def opened(domain: Domain, start: Artifact, encoder: str, workspace: Path, seed: int) -> Bench:
@@ -93,7 +112,7 @@ def trained_teacher(
     sources: Mapping[str, Path], without: str, encoder: str, workspace: Path, seed: int, steps: int
 ) -> str:
     """A cross-encoder of the labels of all sources but one domain's."""
-    kept = {name: path for name, path in sources.items() if name != without}
+    kept = {name: path for name, path in sources.items() if name.split("-")[0] != without.split("-")[0]}
     folder = workspace / "teachers" / "-".join(kept)
     folder.mkdir(parents=True, exist_ok=True)
     training = folder / "train.jsonl"
@@ -201,6 +220,7 @@ def main() -> None:
     parser.add_argument("--teacher-steps", type=int, default=1500)
     parser.add_argument("--student-steps", type=int, default=300)
     parser.add_argument("--questions", type=int, default=3000, help="Pieces of sentences that the teacher reads.")
+    parser.add_argument("--judged", type=int, default=0, help="Test questions of each domain; 0: all of them.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workspace", type=Path, default=Path("teacher"))
     parser.add_argument("--results", type=Path, required=True)
@@ -217,6 +237,8 @@ def main() -> None:
     }
     recorder, name = Recorder(given.results), Path(given.encoder).name
     domains = [Domain.named(text, given.workspace) for text in given.domain]
+    if given.judged:
+        domains = [drawn(domain, given.judged, workspace / "drawn") for domain in domains]
     for seed in range(given.seeds):  # whole seeds first
         for domain in domains:
             teacher = given.teacher or trained_teacher(
