@@ -283,12 +283,12 @@ def _question(row: Row, answer_field: str | None) -> Question:
     elif answer_field is None and isinstance(outputs := fields.get("output"), list):
         answers, provenance = _from_kilt(outputs, where)
     elif answer_field is None and first_of(fields, ANSWER_FIELDS) is None and fields.get(ANNOTATIONS) is not None:
-        answers = _texts(list(_annotated(fields[ANNOTATIONS])), where, ANNOTATIONS)
+        answers = answer_texts(list(_annotated(fields[ANNOTATIONS])), where, ANNOTATIONS)
     else:
         given = first_of(fields, (answer_field,) if answer_field else ANSWER_FIELDS)
         if isinstance(given, str) and WRITTEN_LIST.fullmatch(given):
             given = _written_list(given, where)
-        answers = _texts(given, where, answer_field)
+        answers = answer_texts(given, where, answer_field)
     return Question(identity_of(fields, where), question, answers, fields.get("is_regex") is True, provenance)
 
 
@@ -307,7 +307,7 @@ def _from_kilt(outputs: list[Any], where: str) -> tuple[tuple[str, ...], tuple[s
         pages = [page["wikipedia_id"] for output in outputs for page in output.get("provenance") or ()]
     except (KeyError, TypeError, AttributeError) as error:
         raise _malformed(where, f"not a KILT question: {type(error).__name__} {error}.") from None
-    return _texts(answers, where), tuple(dict.fromkeys(map(str, pages)))
+    return answer_texts(answers, where), tuple(dict.fromkeys(map(str, pages)))
 
 
 def _annotated(annotations: Any) -> Iterator[Any]:
@@ -326,7 +326,7 @@ def _from_trivia(record: Any, where: str) -> Question:
     try:
         answer = record["Answer"]
         answers = [answer["Value"], *answer.get("Aliases", ())]
-        return Question(str(record["QuestionId"]), str(record["Question"]), _texts(answers, where))
+        return Question(str(record["QuestionId"]), str(record["Question"]), answer_texts(answers, where))
     except (KeyError, TypeError, AttributeError) as error:
         why = f"not a TriviaQA question: {type(error).__name__} {error} (a test file without answers?)."
         raise _malformed(where, why) from None
@@ -347,7 +347,7 @@ def _from_squad(record: Any, where: str) -> Question:
     """Read a SQuAD 1.1 or 2.0 record. An impossible question has no answers, even if it lists some."""
     try:
         answers = [] if record.get("is_impossible") else [answer["text"] for answer in record["answers"]]
-        return Question(str(record["id"]), str(record["question"]), _texts(answers, where))
+        return Question(str(record["id"]), str(record["question"]), answer_texts(answers, where))
     except (KeyError, TypeError, AttributeError) as error:
         raise _malformed(where, f"not a SQuAD question: {type(error).__name__} {error}.") from None
 
@@ -360,7 +360,7 @@ def _from_dpr_row(line: str, where: str) -> Question:
         raise _malformed(where, f"not a tab-separated row ({error}).") from None
     if len(row) != 2 or not row[0].strip():
         raise _malformed(where, f"{len(row)} column(s), but a question and its answer list are expected.")
-    return Question("", row[0], _texts(_literal(row[1], where), where))
+    return Question("", row[0], answer_texts(_literal(row[1], where), where))
 
 
 def _from_trec_row(line: str, where: str) -> Question:
@@ -371,7 +371,7 @@ def _from_trec_row(line: str, where: str) -> Question:
     return Question(row[0].strip(), row[2].strip(), (row[3],), is_regex=True)
 
 
-def _texts(value: object, where: str, field: str | None = None) -> tuple[str, ...]:
+def answer_texts(value: object, where: str, field: str | None = None) -> tuple[str, ...]:
     """Return texts; a single text becomes a tuple of one, and a number the text that it is written as.
 
     An answer may be an object: `text` (SQuAD), `value` (TriviaQA), and `aliases` beside either. MKQA keeps lists of them by

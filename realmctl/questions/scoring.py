@@ -45,6 +45,8 @@ def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]
     if prediction is None:
         return ScoredPrediction(question, None, dict.fromkeys(scorers, AnswerVerdict.NO_MATCH), f1)
     verdicts = {name: judge(prediction, question.answers, name) for name in scorers}
+    if f1 is not None and not any(question.answers):  # SQuAD 2: nothing is right where there is no answer
+        f1 = float(verdicts[scorers[0]] is AnswerVerdict.MATCH)
     return ScoredPrediction(question, prediction, verdicts, f1)
 
 

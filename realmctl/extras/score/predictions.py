@@ -1,10 +1,11 @@
 """Score a file of predictions against a file of questions, without artifacts and models.
 
 Questions are identified by their text, as by ORQA's evaluator: of several references or predictions with one text, the last counts.
-Where predictions name ids, references with one text are told apart by them; SQuAD's predictions name ids alone. A question
-without a prediction is wrong. A prediction for an unknown question is ignored.
+Where predictions name ids, references with one text are told apart by them; SQuAD's predictions, and the lists of Hugging Face's metrics, name
+ids alone. A question without a prediction is wrong. A prediction for an unknown question is ignored. An empty prediction is right for a question
+of SQuAD 2 that has no answer.
 
-Sources: orqa/utils/eval_utils.py, evaluate_predictions; SQuAD's evaluate-v1.1.py.
+Sources: orqa/utils/eval_utils.py, evaluate_predictions; SQuAD's evaluate-v1.1.py and evaluate-v2.0.py.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from typing import Any, Literal
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError
-from realmctl.inputs.rows import is_number, json_lines, parse_json
+from realmctl.inputs.rows import Row, is_number, json_lines, json_list, parse_json
 from realmctl.inputs.streams import head, whole_text
 from realmctl.questions.questions import (
     MAX_DOCUMENT_BYTES,
+    QUESTION_FIELDS,
+    Placed,
     Question,
+    answer_texts,
     identity_of,
     parse_questions,
     require_declared_patterns,
@@ -32,9 +36,13 @@ from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scorers import Scorer
 from realmctl.questions.scoring import ScoredPrediction, disagreements_text, fitting_scorers, judged
 
-NAMED = re.compile(rb'"(question|prediction)"\s*:')
+NAMED = re.compile(rb'"(question|prediction|prediction_text)"\s*:')
 """What JSON lines of predictions name, and SQuAD's predictions do not."""
-FORMS = 'Write JSON lines {"question": ..., "prediction": ...}, or as for SQuAD\'s script one object {"id of a question": "prediction", ...}.'
+NO_ANSWER = ("",)
+"""The answers of a question that has none: an empty prediction is right."""
+OF_LAYOUTS = ("SQuAD", "Parquet or Arrow", "a dataset folder")
+"""Layouts that may say that a question has no answer, by an empty list beside those of others."""
+FORMS = 'Write JSON lines {"question": ..., "prediction": ...}, as for SQuAD\'s script one object {"id of a question": "prediction", ...}, or a list of {"id": ..., "prediction_text": ...}.'
 
 
 def score(
@@ -47,7 +55,7 @@ def score(
 ) -> tuple[dict[str, Any], list[ScoredPrediction]]:
     """Return the scores, and each question with its verdicts in the order of `references`.
 
-    The scores are `questions`, `missing` predictions, `repeated` references, questions with `several` predictions that differ, and `unknown` predicted questions; `em`,
+    The scores are `questions`, `unanswerable` ones where there are some, `missing` predictions, `repeated` references, questions with `several` predictions that differ, and `unknown` predicted questions; `em`,
     `f1` where answers are texts, and `scorer`, the main result; for each fitting scorer `em_<scorer>`, a share, and `right_<scorer>`, a count; and the
     numbers of patterns that were invalid or took too long.
 
@@ -65,8 +73,10 @@ def score(
         raise InputError(
             f"{predictions}: {min(by_id_alone)[1]!r} and the other names in it are ids of no question in {references}. {FORMS}"
         )
+    unanswerable = sum(question.answers == NO_ANSWER for question in questions)
     counts = {
         "questions": len(questions),
+        **({"unanswerable": unanswerable} if unanswerable else {}),
         "missing": sum(each.prediction is None for each in verdicts),
         "repeated": records - len(questions),
         "several": sum(_name_of(question, predicted) in several for question in questions),
@@ -123,18 +133,20 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None, by_
 
     by_id: whether questions with one text and several ids are several questions.
     """
-    _, found = parse_questions(path, answer_field)
+    layout, found = _of_metrics(path) or parse_questions(path, answer_field)
     questions: dict[tuple[str, str], Question] = {}
-    records = 0
+    records, empty = 0, ""
     for records, (where, question) in enumerate(found, start=1):
         if not question.answers:
-            raise InputError(
-                f"{where}: the list of answers is empty, so no prediction can be scored. "
-                "Correct the record or take it out."
-            )
+            empty = empty or where
+            question = replace(question, answers=NO_ANSWER)
         regular = question.is_regex if is_regex is None else is_regex
         name = question.id or str(records)
         questions[question.question, name if by_id else ""] = replace(question, id=name, is_regex=regular)
+    if empty and (layout not in OF_LAYOUTS or all(question.answers == NO_ANSWER for question in questions.values())):
+        raise InputError(
+            f"{empty}: the list of answers is empty, so no prediction can be scored. Correct the record or take it out."
+        )
     if is_regex is None:
         require_declared_patterns(path, list(questions.values()))
     if not questions:
@@ -142,14 +154,45 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None, by_
     return list(questions.values()), records
 
 
+def _of_metrics(path: Path) -> tuple[str, Iterator[Placed]] | None:
+    """Read the references of Hugging Face's metrics for SQuAD, which have no question: `{"id": ..., "answers": {"text": [...]}}`. None for others."""
+    if path.is_dir() or _start(path)[:1] not in (b"[", b"{"):
+        return None
+    rows = _rows(path)
+    try:
+        first = next(iter(rows), None)
+    except InputError:  # no list and no lines
+        return None
+    if first is None or not {"id", "answers"} <= {*first.fields} or {*QUESTION_FIELDS} & {*first.fields}:
+        return None
+
+    def read(row: Row) -> Placed:
+        if not (name := identity_of(row.fields, row.where)) or "answers" not in row.fields:
+            raise InputError(f"{row.where}: no id, or no answers, beside records that have both. Correct or remove it.")
+        return row.where, Question(name, name, answer_texts(row.fields["answers"], row.where))
+
+    return OF_LAYOUTS[0], map(read, _rows(path))
+
+
+def _start(path: Path) -> bytes:
+    return head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    return json_list(path) if _start(path).startswith(b"[") else json_lines(path)
+
+
 def _predictions(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (question, id, prediction) of each line of JSON lines, or of SQuAD's object {id: prediction}; what is not named is empty."""
-    start = head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+    """Yield (question, id, prediction) of each record of JSON lines or of a list, or of SQuAD's object {id: prediction}; what is not named is empty."""
+    start = _start(path)
     if start.startswith(b"{") and not NAMED.search(start):
         yield from _squad_predictions(path)
         return
-    for where, _, record in json_lines(path):
-        question, prediction = record.get("question"), _text_of(record.get("prediction"))
+    for where, _, record in _rows(path):
+        question, given = record.get("question"), record.get("prediction", record.get("prediction_text"))
+        if question is None and "prediction_text" in record and identity_of(record, where):
+            question = ""
+        prediction = _text_of(given)
         if not isinstance(question, str) or prediction is None:
             held = ", ".join(record) or "nothing"
             raise InputError(

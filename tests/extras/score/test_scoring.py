@@ -276,3 +276,47 @@ def test_a_name_that_stands_twice_in_squads_object_is_told(write):
     scores, _ = score(write("p", [twice]), references, scorer="squad")
     assert (scores["several"], scores["right_squad"]) == (1, 1)
     assert score(write("p", [same]), references, scorer="squad")[0]["several"] == 0
+
+
+SQUAD_2 = {"version": "v2.0", "data": [{"title": "Mill", "paragraphs": [{"context": "It burnt in 1911.", "qas": [
+    {"id": "a", "question": "When?", "is_impossible": False, "answers": [{"text": "1911", "answer_start": 12}]},
+    {"id": "b", "question": "Who?", "is_impossible": True, "answers": [], "plausible_answers": [{"text": "It", "answer_start": 0}]},
+    {"id": "c", "question": "Why?", "is_impossible": True, "answers": []},
+]}]}]}  # fmt: skip
+
+
+def test_an_empty_prediction_is_right_where_squad_2_has_no_answer(write):
+    """As SQuAD's evaluate-v2.0.py counts: exact and F1 are 1 for an empty prediction, and 0 for any other."""
+    predictions = write("p", [json.dumps({"a": "in 1911", "b": "", "c": "rain"})])
+    scores, _ = score(predictions, write("r", [json.dumps(SQUAD_2)]))
+    assert (scores["questions"], scores["unanswerable"], scores["right_squad"]) == (3, 2, 1)
+    assert scores["f1"] == pytest.approx((2 / 3 + 1 + 0) / 3, abs=1e-6)
+
+
+def test_the_lists_of_hugging_faces_metrics_are_read(write):
+    """As `evaluate.load("squad_v2").compute(predictions=..., references=...)` takes them."""
+    predictions = [
+        {"id": "a", "prediction_text": "1911", "no_answer_probability": 0.0},
+        {"id": "b", "prediction_text": ""},
+    ]
+    references = [
+        {"id": "a", "answers": {"text": ["1911", "in 1911"], "answer_start": [12, 9]}},
+        {"id": "b", "answers": {"text": [], "answer_start": []}},
+        {"id": "c", "answers": {"text": ["x"], "answer_start": [1]}},
+    ]
+    for lines in ([json.dumps(references)], [*map(json.dumps, references)]):
+        scores, _ = score(write("p", [json.dumps(predictions, indent=1)]), write("r", lines))
+        assert (scores["questions"], scores["missing"], scores["em"], scores["f1"]) == (
+            3,
+            1,
+            round(2 / 3, 6),
+            round(2 / 3, 6),
+        )
+    squad, _ = score(write("p", [*map(json.dumps, predictions)]), write("r", [json.dumps(SQUAD_2)]))
+    assert (squad["right_squad"], squad["missing"]) == (2, 1)
+
+
+def test_a_file_all_of_whose_questions_lack_answers_is_no_squad_2(write):
+    blind = json.loads(json.dumps(SQUAD_2).replace('"is_impossible": false', '"is_impossible": true'))
+    with pytest.raises(InputError, match="list of answers is empty"):
+        score(write("p", [json.dumps({"a": ""})]), write("r", [json.dumps(blind)]))

@@ -108,14 +108,15 @@ def judged_alone(queries: Path, qrels: Path) -> Iterator[Question]:
 def _judged(queries: Path, qrels: Path) -> Iterator[tuple[Question, dict[str, int]]]:
     """Yield the judged queries in the order of their file, with their judgements."""
     judged = read_qrels(qrels)
-    count = 0
+    count, first = 0, ""
     for query in read_queries(queries):
+        first = first or query.id
         if query.id in judged:
             count += 1
             yield query, judged[query.id]
     if not count:
         raise InputError(
-            f"{queries}: no query is judged in {qrels}, which judges {next(iter(judged))!r}. Name the judgements of these queries."
+            f"{queries}: its queries, such as {first!r}, are not judged in {qrels}, which judges {next(iter(judged))!r}. Name the judgements of these queries."
         )
     if count < len(judged):
         warn(f"{queries}: {len(judged) - count} judged queries are not in it, and are left out")

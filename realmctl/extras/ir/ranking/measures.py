@@ -146,10 +146,7 @@ def measured(measures: list[object], relevance: Relevance, rankings: Iterable[Ra
         rest -= batch.keys()
         yield from _of_batch(measures, relevance, batch)
     if len(rest) == len(relevance):
-        raise InputError(
-            "None of the ranked queries is judged. The ids of the queries in the run and in the judgements differ: "
-            f"the judgements have {next(iter(relevance))!r}. Name the judgements of these queries."
-        )
+        raise _other_queries("", next(iter(relevance)))
     missing = iter(sorted(rest))
     while names := list(islice(missing, QUERIES_AT_ONCE)):
         yield from _of_batch(measures, relevance, {name: {} for name in names})
@@ -157,17 +154,32 @@ def measured(measures: list[object], relevance: Relevance, rankings: Iterable[Ra
 
 def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[Ranking]:
     """Yield the rankings. Raises InputError at their end if nothing that they hold is judged: then ids differ."""
-    example, judged = "", False
+    example, asked, known, judged = "", "", False, False
     for query, found in rankings:
+        asked, known = asked or query, known or query in relevance
         example = example or next(iter(found), "")
         judged = judged or not found.keys().isdisjoint(relevance.get(query, ()))
         yield query, found
+    if asked and not known and relevance:
+        raise _other_queries(asked, next(iter(relevance)))
     theirs = next((name for documents in relevance.values() for name in documents), "")
     if example and not judged:
         raise InputError(
             f"Nothing that was ranked is judged: the run names {example!r}, and the judgements name {theirs!r}. Where judgements "
             "name documents and the ranking names blocks, rank documents: realmctl rank --unit document."
         )
+
+
+def _other_queries(ranked: str, judged: str) -> InputError:
+    """Ids of queries differ: one of the run, which may be unknown, and one of the judgements."""
+    ours = f"the run has {ranked!r}, and " if ranked else ""
+    zeros = ""
+    if ranked != judged and ranked.isdigit() and judged.isdigit() and (ranked[:1] == "0") != (judged[:1] == "0"):
+        zeros = " One of the two files writes zeros before its numbers: write them alike."
+    return InputError(
+        "None of the ranked queries is judged. The ids of the queries in the run and in the judgements differ: "
+        f"{ours}the judgements have {judged!r}.{zeros} Name the judgements of these queries."
+    )
 
 
 def without_ties(scores: Mapping[str, float]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Read relevance judgements (qrels).
 
 TREC's have four columns and no header, `query 0 document relevance`. All others name their columns: tables as BEIR, ir_datasets and pandas
-write them, and JSON lines, Parquet and Arrow as the hub has them. Three columns without a header are query, document and relevance.
+write them, and JSON lines, Parquet and Arrow as the hub has them. BEIR and ranx keep one JSON object, `{query: {document: relevance}}`. Three columns without a header are query, document and relevance.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from realmctl.errors import InputError
+from realmctl.extras.ir.ranking.trec import is_object_of_objects, objects_by_query
 from realmctl.inputs.rows import (
     Row,
     columnar,
@@ -98,6 +99,8 @@ def _rows(path: Path) -> Iterator[Row]:
     if is_columnar(start := head(path)):
         return columnar(path, (*QUERY_IDS, *DOCUMENT_IDS, *RELEVANCES), needed=DOCUMENT_IDS)
     first = start.decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0].strip()
+    if is_object_of_objects(path):
+        return (Row(str(path), 0, dict(zip(BEIR, found, strict=True))) for found in objects_by_query(path))
     if first.startswith("{"):
         return json_lines(path)
     if (mark := delimiter_of(first)) != "\t" and _names_judgements(header(first, mark)):

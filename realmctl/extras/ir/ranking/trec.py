@@ -1,4 +1,5 @@
-"""TREC's text formats: rankings of a system (a run), read and written, and relevance judgements (qrels), written.
+"""TREC's text formats: rankings of a system (a run), read and written, and relevance judgements (qrels), written. Runs of BEIR and ranx, which are
+JSON objects `{query: {document: score}}`, are read too.
 
 A line of a run is `query Q0 document rank score tag`, a line of qrels `query 0 document relevance`. Fields are separated by white space,
 so white space in an id is written as in a URL (`%20`). trec_eval ignores the rank: it sorts by score, and ties by its own rule. So scores are written falling.
@@ -16,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.errors import InputError
-from realmctl.inputs.streams import lines
+from realmctl.inputs.rows import is_number, parse_json
+from realmctl.inputs.streams import head, lines, whole_text
 
 Relevance = Mapping[str, Mapping[str, int]]
 SPACE = re.compile(r"\s")
+OF_OBJECTS = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{')
+"""How JSON of objects by query begins."""
+MAX_JSON_BYTES = 2**30
 
 
 def trec_name(identity: str) -> str:
@@ -69,7 +74,8 @@ def read_run(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
         InputError: a line is malformed, a document is named twice for a query, or the lines of a query are apart.
     """
     seen: set[str] = set()
-    for query, group in groupby(_run_rows(path), key=lambda row: row[1]):
+    rows = _json_rows(path) if is_object_of_objects(path) else _run_rows(path)
+    for query, group in groupby(rows, key=lambda row: row[1]):
         found: dict[str, float] = {}
         for number, _, name, score in group:
             if query in seen or name in found:
@@ -80,6 +86,31 @@ def read_run(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
             found[name] = score
         seen.add(query)
         yield query, found
+
+
+def is_object_of_objects(path: Path) -> bool:
+    """Whether a file is JSON as BEIR and ranx keep runs and judgements: `{query: {document: number}}`."""
+    return OF_OBJECTS.match(head(path).removeprefix(b"\xef\xbb\xbf")) is not None
+
+
+def objects_by_query(path: Path) -> Iterator[tuple[str, str, float]]:
+    """Yield (query, document, number) of such a file, all of which is in memory. Raises InputError for other JSON."""
+    try:
+        found = parse_json(whole_text(path, MAX_JSON_BYTES), pairs=True)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}). Get the file again.") from None
+    for query, held in found:
+        for each in held if isinstance(held, list) else [held]:
+            if not (isinstance(each, tuple) and is_number(each[1])):
+                raise InputError(
+                    f"{path}: query {query!r} has {str(each)[:60]}, and an object of documents with their numbers is expected. Correct the file."
+                )
+            yield query, each[0], each[1]
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
+    queries, documents = TrecNames(), TrecNames()
+    return ((1, queries(query), documents(name), score) for query, name, score in objects_by_query(path))
 
 
 def _run_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 
 import pytest
@@ -171,3 +172,13 @@ def test_measures_of_gdevals_script_take_queries_of_any_name():
     expected = stops[3] / 2 + (1 - stops[3]) * stops[1] / 3
     assert found == pytest.approx({"who?": expected, "051": stops[1], "nothing found": 0.0}, abs=1e-5)
     assert parsed("nDCG(dcg='exp-log2')@10 AP")
+
+
+@pytest.mark.parametrize(
+    ("ranked", "judged", "told"),
+    [("51", "051", "zeros before"), ("051", "51", "zeros before"), ("q1", "q2", "the run has 'q1'")],
+)
+def test_queries_of_other_ids_are_blamed_and_not_the_documents(ranked, judged, told):
+    with pytest.raises(InputError, match=f"ids of the queries.*{re.escape(ranked)}.*{re.escape(judged)}") as error:
+        list(module.require_judged({judged: {"d": 1}}, [(ranked, {"d": 1.0})]))
+    assert told in str(error.value)

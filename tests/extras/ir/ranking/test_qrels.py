@@ -24,6 +24,8 @@ def table(*names: str, mark: str = "\t", quoted: bool = False) -> str:
 
 
 LAYOUTS = {
+    "BEIR and ranx, JSON": json.dumps(JUDGED),
+    "the same over several lines": "\ufeff" + json.dumps(JUDGED, indent=1),
     "TREC": "q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n\n",
     "TREC, tabs and blanks": "q1\t0\td1\t2\nq1 Q0 d2  0\nq2\t0 d3\t1\n",
     "BEIR": table("query-id", "corpus-id", "score"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -75,3 +77,28 @@ def test_two_ids_that_would_be_one_are_refused():
         names("a%20b")
     with pytest.raises(InputError, match="one id"):
         trec_named({"q": {"a b": 1}, "r": {"a%20b": 0}})
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_run_of_beir_or_ranx_is_read(tmp_path, indent):
+    path = tmp_path / "run.json"
+    path.write_text(
+        json.dumps({"q 1": {"a b": 2, "c": 1.5}, "q2": {}, "q3": {"c": -1e-3}}, indent=indent), encoding="utf-8"
+    )
+    assert dict(read_run(path)) == {"q%201": {"a%20b": 2, "c": 1.5}, "q3": {"c": -1e-3}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"q": {"d": 1}, "r": {"d": "x"}}',
+        '{"q": {"d": 1}, "r": 1}',
+        '{"q": {"d": 1}',
+        '{"q": {"d": NaN}}',
+        '{"q": {"d": 1}, "r": {"d": [1]}}',
+    ],
+)
+def test_other_json_is_no_run(tmp_path, text):
+    (tmp_path / "run.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"run\.json"):
+        dict(read_run(tmp_path / "run.json"))
