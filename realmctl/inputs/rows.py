@@ -28,6 +28,7 @@ MAX_RECORD_CHARS = 16 * 2**20
 GAP = re.compile(r"[\s,]*")
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 """What separates the columns of tables that are detected, and how messages call it."""
+SEPARATOR = re.compile(r'"?sep=([^\s"])"?[ \t]*\r?\n', re.IGNORECASE)
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -160,6 +161,12 @@ def delimiter_of(line: str) -> str:
     return max(DELIMITERS, key=lambda each: len(_cells(line, each)))
 
 
+def first_row(start: str) -> tuple[str, str]:
+    """Return the first row of a table that begins so, and the delimiter that Excel's line `sep=;` before it names, or an empty text."""
+    said = SEPARATOR.match(start)
+    return start[said.end() if said else 0 :].partition("\n")[0], said[1] if said else ""
+
+
 def header(line: str, delimiter: str = "") -> list[str]:
     """Return the names of the columns in a header line, in lower case without quotes."""
     return [name.strip().lower() for name in _cells(line.strip(), delimiter or delimiter_of(line))]
@@ -184,9 +191,11 @@ def table(path: Path, delimiter: str = "") -> tuple[list[str], Iterator[Row]]:
 
     The iterator raises InputError naming file and line for a row that is no CSV, or has another number of columns.
     """
-    start = streams.head(path).decode("utf-8-sig", errors="replace")
-    rows = _delimited(path, delimiter or delimiter_of(start.partition("\n")[0]))
+    first_line, said = first_row(streams.head(path).decode("utf-8-sig", errors="replace"))
+    rows = _delimited(path, delimiter or said or delimiter_of(first_line))
     _, first = next(rows, (1, []))
+    if said:  # the line that says it, of one or two cells
+        _, first = next(rows, (2, []))
     columns = [name.strip().lower() for name in first]
     return columns, _named(path, columns, rows)
 

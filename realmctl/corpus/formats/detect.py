@@ -22,7 +22,7 @@ from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
 from realmctl.inputs import streams
-from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
+from realmctl.inputs.rows import DELIMITERS, delimiter_of, first_row, header, is_columnar
 from realmctl.registry import offered
 
 FIRST_OBJECT_BYTES = 2**24
@@ -154,10 +154,10 @@ def _json_format(path: Path, start: bytes) -> Format:
 
 def _table_or_text(file: CorpusFile, start: str) -> Format:
     """Tell a table with a known header from plain text. Raises InputError for any other table."""
-    path, first = file.path, start.partition("\n")[0]
+    path, (first, said) = file.path, first_row(start)
     if first.strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]
-    if records.is_header(header(first, file.settings.column_delimiter)):
+    if records.is_header(header(first, file.settings.column_delimiter or said)):
         return FORMATS["table"]
     lines = [line.strip() for line in start.split("\n")[:TABLE_ROWS] if line.strip()]
     if len(lines) > 1 and all(map(MULTISTREAM_LINE.fullmatch, lines[:-1])):

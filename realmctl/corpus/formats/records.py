@@ -5,7 +5,7 @@ The names of the fields are those of BEIR, FlashRAG, Pyserini and KILT, or those
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from realmctl.inputs.rows import Row, columnar, first_of, is_number, json_lines,
 
 IDS = ("id", "_id", "docid", "doc_id", "docno", "document_id", "pid", "passage_id", "psg_id", "wikipedia_id")
 TITLES = ("title", "wikipedia_title", "headline")
-TEXTS = ("text", "contents", "body", "content", "passage")
+TEXTS = ("text", "contents", "body", "content", "passage", "page_content")
 """Names of fields and columns, in any case. The first that a row has counts."""
 MAX_TITLE_LINE = 300
 
@@ -59,14 +59,15 @@ class FieldNames:
     def require_columns(self, columns: Collection[str], where: str) -> None:
         """Raise InputError unless the columns of a table have all names that the user gave, also those that are kept."""
         self.require_in(columns, where)
-        if missing := [name for name in self.kept if name.lower() not in {*map(str.lower, columns)}]:
+        known = {*map(str.lower, columns)}
+        if missing := [name for name in map(str.lower, self.kept) if not known & {name, name.partition(".")[0]}]:
             raise InputError(
                 f"{where}: no column is named {' or '.join(missing)}. There are: {', '.join(columns) or 'none'}. Correct --keep-fields."
             )
 
     def require_in(self, names: Collection[str], where: str) -> None:
-        """Raise InputError unless the names that the user gave for id, title and text are among these."""
-        if missing := [name for name in self.named if name not in names]:
+        """Raise InputError unless the names that the user gave for id, title and text are among these, or begin with one and a dot."""
+        if missing := [name for name in self.named if name not in names and name.partition(".")[0] not in names]:
             raise InputError(
                 f"{where}: no field or column is named {' or '.join(missing)}. There are: {', '.join(names) or 'none'}. "
                 "Correct --id-field, --title-field or --text-field."
@@ -105,8 +106,14 @@ def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
 def read_columnar(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of a Parquet or Arrow file. Raises InputError naming file and row."""
     names = FieldNames.of(file.settings)
-    columns = (*names.ids, *names.titles, *names.texts, *names.kept, *map(str.lower, names.kept))
-    rows = columnar(file.path, columns, needed=names.texts, advice="Name the column of the text with --text-field.")
+    named = (*names.ids, *names.titles, *names.texts, *names.kept, *map(str.lower, names.kept))
+    columns = {*named, *heads(named)}
+    rows = columnar(
+        file.path,
+        tuple(columns),
+        needed=tuple(columns & {*names.texts, *heads(names.texts)}),
+        advice="Name the column of the text with --text-field.",
+    )
     for number, row in enumerate(rows):
         if not number:
             names.require_columns(row.fields, str(file.path))
@@ -131,6 +138,9 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
         InputError: there is no text, or a field has another type.
     """
     fields, where = {**{name.lower(): value for name, value in row.fields.items()}, **row.fields}, row.where
+    for path in (name for name in (*names.named, *names.kept) if "." in name and name not in fields):
+        if (value := _at(row.fields, path)) is not None:
+            fields[path] = value
     identity, title, text = (first_of(fields, wanted) for wanted in (names.ids, names.titles, names.texts))
     if text is None and not {*fields} & {*names.texts}:
         raise InputError(
@@ -150,7 +160,7 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
         first, newline, rest = text.partition("\n")
         title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
     return Document(
-        encodable(str(identity) if identity is not None else substitute, where),
+        encodable(str(identity) if str(identity or "").strip() or identity == 0 else substitute, where),
         encodable(title or "", where),
         encodable(text, where),
         fields=kept({name: fields[name] for name in names.kept if name in fields}),
@@ -158,10 +168,25 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
     )
 
 
+def heads(names: Iterable[str]) -> set[str]:
+    """What paths such as `article.body` begin with: `article`."""
+    return {name.partition(".")[0] for name in names}
+
+
+def _at(fields: Any, path: str) -> Any:
+    """The value at a path such as `article.body` in nested objects; None where there is none."""
+    for name in path.split("."):
+        fields = fields.get(name) if isinstance(fields, Mapping) else None
+    return fields
+
+
 def _require(value: Any, wanted: Any, name: str, needed: str, where: str) -> None:
     if not isinstance(value, wanted):
+        kind = {"WrittenFloat": "number with a fraction", "bool": "truth value"}.get(
+            type(value).__name__, type(value).__name__
+        )
         raise InputError(
-            f"{where}: its {name} is a {type(value).__name__}, {str(value)[:60]!r}, and {needed} is needed. Correct or remove it."
+            f"{where}: its {name} is a {kind}, {str(value)[:60]!r}, and {needed} is needed. Correct or remove it."
         )
 
 

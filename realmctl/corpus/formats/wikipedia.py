@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from urllib.parse import unquote
@@ -39,13 +39,17 @@ def read_dump(file: CorpusFile, part: DumpPart = dump.WHOLE) -> Iterator[Found]:
         if reason := dump.skip_page(page) or dump.skip_title(page.title, file.settings.keep_lists):
             yield Dropped(page.id, reason)
             continue
-        variants = variants_of(file.settings.language, site.language)
-        clean = clean or partial(_from_wikitext, site=namespaces(site.namespaces, site.language, variants))
+        clean = clean or of_wikitext(site.namespaces, site.language, file.settings.language)
         where = f"{path}, page {page.title!r}"
         if page.oversized:
             yield SkippedPage(page.id, page.title, f"its text is above {dump.MAX_PAGE_BYTES // 2**20} MiB", where)
         else:
             yield Document(page.id, page.title, page.text, clean=clean, where=where)
+
+
+def of_wikitext(names: Mapping[str, int], language: str, wanted: str) -> Callable[[Document], Document]:
+    """Return what makes prose of a page's wikitext. names, language: of the site. wanted: the language of `chunk`."""
+    return partial(_from_wikitext, site=namespaces(names, language, variants_of(wanted, language)))
 
 
 def _from_wikitext(document: Document, site: Namespaces) -> Document:

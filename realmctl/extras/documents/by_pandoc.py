@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -38,6 +38,18 @@ READ: dict[str, str] = {
     "mediawiki": "MediaWiki page",
     "textile": "Textile",
     "fb2": "FictionBook",
+    "opml": "outline",
+    "dokuwiki": "DokuWiki page",
+    "jira": "Jira text",
+    "creole": "Creole",
+    "twiki": "TWiki page",
+    "tikiwiki": "TikiWiki page",
+    "vimwiki": "Vimwiki page",
+    "muse": "Muse",
+    "t2t": "txt2tags",
+    "djot": "Djot",
+    "haddock": "Haddock",
+    "bits": "BITS book",
 }
 """Formats by the names that pandoc and `--format` have for them."""
 EXTRA = "pip install 'realmctl[documents]'"
@@ -55,6 +67,17 @@ MARKUP_ENDINGS = {
     ".wiki": "mediawiki",
     ".textile": "textile",
     ".fb2": "fb2",
+    ".opml": "opml",
+    ".dokuwiki": "dokuwiki",
+    ".jira": "jira",
+    ".creole": "creole",
+    ".twiki": "twiki",
+    ".tiki": "tikiwiki",
+    ".vimwiki": "vimwiki",
+    ".muse": "muse",
+    ".t2t": "t2t",
+    ".dj": "djot",
+    ".djot": "djot",
 }
 """Texts that are told by their endings."""
 
@@ -87,16 +110,23 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
 
 def html_by_pandoc(file: CorpusFile, name: str, called: str, data: bytes) -> str:
     """Return what pandoc reads of `data`, which is of its format `name`, as a page of HTML. Raises as `read_by_pandoc`; `called` names the format."""
+    options = [f"--template={Path(__file__).with_name('pandoc.html')}", "--wrap=none"]
+    if name in SHOW_BYLINES:
+        options.append("--variable=bylines")
+    return written_by_pandoc(file, name, called, data, "html", options)
+
+
+def written_by_pandoc(
+    file: CorpusFile, name: str, called: str, data: bytes, to: str, options: Sequence[str] = ()
+) -> str:
+    """Return what pandoc writes of `data` in its format `to`. Other arguments and errors: as of `html_by_pandoc`."""
     what = f"{file.path} is read as {called}, which"
     program = _pandoc()
     if program is None:
         raise ResourceError(
             f"{what} needs the program pandoc, which is not installed. Install the extra that contains it: {EXTRA}."
         )
-    template = Path(__file__).with_name("pandoc.html")
-    command = [program, "--sandbox", f"--from={name}", "--to=html", f"--template={template}", "--wrap=none"]
-    if name in SHOW_BYLINES:
-        command.append("--variable=bylines")
+    command = [program, "--sandbox", f"--from={name}", f"--to={to}", *options]
     memory = f"-M{apart.MAX_PARSE_MEMORY // 2**20}m"
     parsed = apart.parse([*command, "+RTS", memory, "-RTS"], data)
     if parsed.code == UNKNOWN_FORMAT:

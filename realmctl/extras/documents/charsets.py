@@ -18,10 +18,20 @@ LIKE_BROWSERS = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252
 def html_text(path: Path) -> str:
     """A page in UTF-8 if it is that, else in the charset that it declares. Raises InputError as `streams.whole_text`."""
     data = streams.whole_bytes(path, MAX_TEXT_FILE)
+    found = None if b"\0" in data else _as_declared(data, "")
+    return streams.whole_text(path, MAX_TEXT_FILE) if found is None else found
+
+
+def decoded(data: bytes, charset: str) -> str:
+    """A page in UTF-8 if it is that, else in this charset, or in the one that it declares, or in Windows-1252."""
+    found = _as_declared(data, charset or "utf-8")
+    return data.decode("cp1252", errors="replace") if found is None else found
+
+
+def _as_declared(data: bytes, told: str) -> str | None:
     declared = DECLARED.search(data[:DECLARED_WITHIN])
-    if declared and b"\0" not in data:
-        name = declared[1].decode().lower()
-        for charset in ("utf-8-sig", LIKE_BROWSERS.get(name, name)):
-            with suppress(LookupError, ValueError):
-                return data.decode(charset)
-    return streams.whole_text(path, MAX_TEXT_FILE)
+    names = [name.lower() for name in (told, declared[1].decode() if declared else "") if name]
+    for charset in ("utf-8-sig", *(LIKE_BROWSERS.get(name, name) for name in names)) if names else ():
+        with suppress(LookupError, ValueError):
+            return data.decode(charset)
+    return None

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from realmctl.corpus.corpus_file import HTML_ENDINGS, CorpusFile
+from realmctl.corpus.document import Found
 from realmctl.corpus.formats.detect import ROOT
 from realmctl.corpus.formats.format import Format
-from realmctl.extras.documents import by_pandoc, html_lines, json_files, mail, office, pages, pdf
+from realmctl.errors import InputError
+from realmctl.extras.documents import (
+    bibliographies,
+    by_pandoc,
+    calendars,
+    html_lines,
+    json_files,
+    mail,
+    office,
+    pages,
+    pdf,
+    subtitles,
+    web_archives,
+    wiki_exports,
+)
 
 HTML_ROOTS = html_lines.BLOCKS | {
     "html",
@@ -34,6 +49,7 @@ ZIP, RTF = b"PK\x03\x04", b"{\\rtf"
 JATS_DOCTYPE = re.compile(rb"<!DOCTYPE\s+article\b[^<>]*//NLM//DTD ", re.IGNORECASE)
 MAN_PAGE = re.compile(rb"^\.(TH|Dd)\b|\A\.(so) \S+\s*\Z", re.MULTILINE)
 """A command of the title of a man page, or all of a page that names another. BSD's pages begin with a date."""
+SQL = re.compile(rb"^\s*(?:INSERT\s+INTO|CREATE\s+TABLE|COPY\s+\S+.*\bFROM\s+stdin)\b", re.IGNORECASE | re.MULTILINE)
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx", ".mkd")
 
 
@@ -57,8 +73,23 @@ def _by_ending(file: CorpusFile, start: bytes, *, name: str) -> bool:
     return by_pandoc.MARKUP_ENDINGS.get(file.ending) == name
 
 
+def _of_bibliography(file: CorpusFile, start: bytes, *, name: str) -> bool:
+    return bibliographies.ENDINGS.get(file.ending) == name
+
+
 def _is_zipped(file: CorpusFile, start: bytes, *, name: str) -> bool:
     return start.startswith(ZIP) and file.ending[1:] == name
+
+
+def _is_sql(file: CorpusFile, start: bytes) -> bool:
+    return file.ending == ".sql" and SQL.search(start) is not None
+
+
+def _refuse_sql(file: CorpusFile) -> Iterator[Found]:
+    raise InputError(
+        f"{file.path} is SQL, such as a dump of a database, which no reader knows. Export the table with the texts as CSV or JSON lines, or say "
+        "--format text if the statements are the text."
+    )
 
 
 LOOKS: dict[str, Callable[[CorpusFile, bytes], bool]] = {
@@ -99,5 +130,28 @@ FORMATS: dict[str, Format] = {
         looks=lambda file, start: file.ending in mail.ENDINGS or mail.is_mail(start),
     ),
     "html": Format("HTML, one document a file", pages.read_html, is_one=True, looks=_is_html),
+    "subtitles": Format(
+        "subtitles, one document a file", subtitles.read_subtitles, is_one=True, looks=subtitles.is_subtitles
+    ),
+    "icalendar": Format("calendar, one document an entry", calendars.read_calendar, looks=calendars.is_calendar),
+    "warc": Format(
+        "archive of web pages (WARC)", web_archives.read_web_archive, is_binary=True, looks=web_archives.is_web_archive
+    ),
+    **{
+        name: Format(
+            f"{called}, one document an entry",
+            partial(bibliographies.read_bibliography, name=name),
+            looks=partial(_of_bibliography, name=name),
+        )
+        for name, called in bibliographies.READ.items()
+    },
+    "sql": Format("SQL", _refuse_sql, looks=_is_sql),
+    "elasticsearch": Format(
+        "bulk file of Elasticsearch or CirrusSearch",
+        wiki_exports.read_bulk,
+        looks=wiki_exports.is_bulk,
+        has_fields=True,
+    ),
+    "enterprise": Format("Wikimedia Enterprise", wiki_exports.read_enterprise, looks=wiki_exports.is_enterprise),
     "json": Format("JSON objects", json_files.read_json, looks=json_files.is_json, has_fields=True),
 }

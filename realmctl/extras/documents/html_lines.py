@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from realmctl.extras.documents import sphinx
+from realmctl.extras.documents import sphinx, wiki_pages
 from realmctl.extras.documents.leads import LedLine, led_lines
 from realmctl.extras.documents.many_parses import answer
 
@@ -176,6 +176,8 @@ def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     if _depth(text) > MAX_HTML_DEPTH:
         return {"aside": f"its elements are nested more than {MAX_HTML_DEPTH:,} deep"}
     page = LexborHTMLParser(sphinx.as_shown(text) if asked["kind"] == "rst" else text)
+    if asked["kind"] == "wiki":
+        wiki_pages.reduce(page)
     content = page.body
     if not is_marked and (marked := _content(page)) is not None:
         content, is_marked = marked, True

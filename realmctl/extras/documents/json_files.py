@@ -9,7 +9,7 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
-from realmctl.corpus.formats.records import FieldNames, document_of
+from realmctl.corpus.formats.records import FieldNames, document_of, heads
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError
 from realmctl.inputs import streams
@@ -38,10 +38,12 @@ def is_json(file: CorpusFile, start: bytes) -> bool:
 def _held(value: Mapping[str, Any], names: FieldNames) -> list[tuple[str | None, dict[str, Any]]] | None:
     """The documents that an object holds, each with its id where that is its name; None for an object that is a document."""
 
-    def are_documents(values: list[Any]) -> bool:
-        return bool(values) and all(isinstance(each, dict) for each in values) and bool({*values[0]} & {*names.texts})
+    texts = {*names.texts, *heads(names.texts)}
 
-    if {*value} & {*names.texts}:
+    def are_documents(values: list[Any]) -> bool:
+        return bool(values) and all(isinstance(each, dict) for each in values) and bool({*values[0]} & texts)
+
+    if {*value} & texts:
         return None
     if are_documents([*value.values()]):
         return [*value.items()]
@@ -54,7 +56,21 @@ def read_json(file: CorpusFile) -> Iterator[Document]:
     names = FieldNames.of(file.settings)
     for number, row in enumerate(_rows(file, names), 1):
         names.require_in(row.fields, row.where)
+        row = row._replace(
+            fields={**row.fields, **{name: _joined(row.fields[name]) for name in names.texts if name in row.fields}}
+        )
         yield document_of(row, f"{file.name}-{number}", names)
+
+
+def _joined(text: Any) -> Any:
+    """The text of pieces of which some are objects, such as the links in a message of Telegram; anything else as it is."""
+    if isinstance(text, list) and any(isinstance(each, dict) and isinstance(each.get("text"), str) for each in text):
+        return "".join(
+            each if isinstance(each, str) else str(each.get("text", ""))
+            for each in text
+            if isinstance(each, str | dict)
+        )
+    return text
 
 
 def _rows(file: CorpusFile, names: FieldNames) -> Iterator[Row]:

@@ -21,6 +21,7 @@ READ: dict[str, str] = {
     "odt": "OpenDocument text",
     "odp": "OpenDocument slides",
     "xlsx": "Excel workbook",
+    "ods": "OpenDocument spreadsheet",
     "epub": "EPUB book",
 }
 PARSER = apart.ManyParses("realmctl.extras.documents.containers.program")

@@ -54,7 +54,7 @@ def read_markdown(file: CorpusFile) -> Iterator[Found]:
 
 def document_of(
     file: CorpusFile,
-    kind: Literal["html", "content", "markdown", "rst", "man"],
+    kind: Literal["html", "content", "markdown", "rst", "man", "wiki"],
     text: str,
     title: str = "",
     repeated: Repeated = NOTHING,
@@ -64,7 +64,7 @@ def document_of(
     nested too deeply or takes too much time or memory.
 
     kind: What the text is: HTML, or Markdown; of HTML all is content that was made of another format (`content`), or by pandoc of
-    reStructuredText or a man page. repeated: What the pages of its folder have in common. fields: What it says of itself before its text.
+    reStructuredText or a man page; of a page of a wiki (`wiki`) the prose. repeated: What the pages of its folder have in common. fields: What it says of itself before its text.
     """
     page, why = PARSER.parse({"kind": kind}, text.encode(errors="replace"))
     if page is None or "aside" in page:

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -374,3 +375,50 @@ def test_a_long_first_object_is_read_to_its_end(tmp_path):
 def test_a_row_with_a_list_named_data_is_no_squad(tmp_path):
     (tmp_path / "a").write_text('{"id": "1", "text": "Row one.", "data": [1, 2]}\n')
     assert [found.text for found in read(tmp_path / "a")] == ["Row one."]
+
+
+NESTED = {"meta": {"key": "a", "head": "Larch", "tags": ["x"]}, "article": {"body": "Larch is a tree."}, "a.b": 1}
+BY_PATH = CorpusSettings(
+    id_field="meta.key", title_field="meta.head", text_field="article.body", keep_fields="meta.tags,a.b,meta.none"
+)
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.parquet"])
+def test_nested_fields_are_named_by_their_path(tmp_path, name):
+    if name == "c.parquet":
+        rows = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(rows.Table.from_pylist([NESTED]), tmp_path / name)
+    else:
+        written(tmp_path, json.dumps(NESTED), name)
+    [found] = documents([tmp_path / name], BY_PATH)
+    assert (found.id, found.title, found.text) == ("a", "Larch", "Larch is a tree.")
+    assert found.fields == {"meta.tags": ["x"], "a.b": 1}
+    wrong = replace(BY_PATH, text_field="article.none")
+    with pytest.raises(InputError, match=r"article\.none"):
+        list(documents([tmp_path / name], wrong))
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=|"])
+def test_the_line_of_excel_that_names_the_delimiter(tmp_path, first):
+    mark = first.strip('"')[-1]
+    text = f"{first}\r\n" + "".join(
+        mark.join(row) + "\r\n" for row in (("id", "title", "text"), ("1", "Larch", '"A, tree"'))
+    )
+    path = written(tmp_path, text, "c.csv")
+    [found] = documents([path], CorpusSettings())
+    assert (found.id, found.title, found.text) == ("1", "Larch", "A, tree")
+    with pytest.raises(InputError, match=r"c\.csv:4"):
+        list(documents([written(tmp_path, f"{text}2{mark}x\r\n", "c.csv")], CorpusSettings()))
+
+
+def test_ids_that_are_none(tmp_path):
+    with pytest.raises(InputError, match="its id is a number with a fraction"):
+        list(documents([written(tmp_path, '{"id": 1.0, "text": "A tree."}', "c.jsonl")], CorpusSettings()))
+    rows = [{"id": "", "text": "One."}, {"id": "  ", "text": "Two."}, {"id": 0, "text": "Three."}]
+    path = written(tmp_path, "\n".join(map(json.dumps, rows)), "c.jsonl")
+    assert [each.id for each in documents([path], CorpusSettings())] == ["c.jsonl-1", "c.jsonl-2", "0"]
+
+
+def test_the_text_of_langchain_is_known(tmp_path):
+    path = written(tmp_path, '{"page_content": "A tree.", "metadata": {"source": "a"}}', "c.jsonl")
+    assert [each.text for each in documents([path], CorpusSettings())] == ["A tree."]

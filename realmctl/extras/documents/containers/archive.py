@@ -39,7 +39,7 @@ PREFIXES = {
     "http://www.idpf.org/2007/opf": "opf",
     "http://www.w3.org/1999/xhtml": "html",
     "http://www.w3.org/XML/1998/namespace": "xml",
-    **{f"{OPEN}{name}:1.0": name for name in ("text", "table", "office", "style", "form", "presentation")},
+    **{f"{OPEN}{name}:1.0": name for name in ("text", "table", "office", "style", "form", "presentation", "chart")},
     f"{OPEN}drawing:1.0": "draw",
 }
 WORD = re.compile(r"\w+")

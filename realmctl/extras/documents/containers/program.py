@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from realmctl.extras.documents.containers import books, open_document, sheets, slides, word
+from realmctl.extras.documents.containers import books, open_document, open_sheets, sheets, slides, word
 from realmctl.extras.documents.containers.archive import Archive
 from realmctl.extras.documents.many_parses import answer
 
@@ -20,6 +20,7 @@ READERS: dict[str, Callable[[Archive], tuple[bytes | str, Any]]] = {
     "pptx": slides.html_of,
     "epub": books.html_of,
     "xlsx": sheets.html_of,
+    "ods": open_sheets.html_of,
 }
 
 
