@@ -92,6 +92,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "bytes",
             "the XML of an office document or a book, unpacked",
         ),
+        "extras.documents.containers.open_sheets.MOST_COLUMNS": ("", "columns of an OpenDocument sheet"),
+        "extras.documents.web_archives.MAX_RECORD_BYTES": ("bytes", "a record of a WARC; a longer one is skipped"),
+        "extras.documents.web_archives.MAX_HEADER_BYTES": ("bytes", "the header of a record of a WARC"),
         "extras.documents.apart.MAX_PARSE_MEMORY": (
             "bytes",
             "memory of the process that reads a PDF, a page of HTML or Markdown, an office document, or a file by pandoc",
@@ -134,6 +137,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "questions.regexes.MAX_PATTERN_CHARACTERS": ("characters", "a pattern; a longer one is invalid"),
         "questions.regexes.MAX_TEXT_CHARACTERS": ("characters", "what a pattern sees of a text"),
         "questions.regexes.MAX_REPEATS": ("", "the product of the repeats in a pattern"),
+        "extras.ir.ranking.trec.MAX_JSON_BYTES": ("bytes", "a run or judgements as one JSON object"),
         "extras.ir.ranking.qrels.MAX_GRADE": ("", "a relevance judgement, above and below 0"),
         "extras.ir.ranking.measures.MAX_CUTOFF": ("", "the cut-off of a measure, such as 10 of nDCG@10"),
         "extras.ir.ranking.measures.MAX_WEIGHT": ("", "another number of a measure"),

@@ -12,6 +12,7 @@ def test_the_order_of_the_offers_is_that_of_the_formats_and_binary_ones_are_told
     assert {name for name, each in FORMATS.items() if each.is_binary} == {
         "pdf",
         "rtf",
+        "warc",
         *office.READ,
     }
     assert all(each.looks for each in FORMATS.values())
