@@ -16,7 +16,7 @@ RUN pip install --index-url "$TORCH_INDEX" torch==2.13.0
 COPY pyproject.toml README.md LICENSE ./
 COPY realmctl realmctl
 COPY stages stages
-RUN pip install -c constraints.txt ".[bm25,documents,faiss,hnsw,hub,ir,parquet,punkt,ray,report,serve,tensorboard]"
+RUN pip install -c constraints.txt ".[bm25,documents,faiss,hnsw,hub,ir,parquet,punkt,ray,remote,report,serve,tensorboard]"
 
 FROM python:3.12-slim-bookworm
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 libstdc++6 && rm -rf /var/lib/apt/lists/*

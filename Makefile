@@ -13,7 +13,7 @@ CLIENTS := .venv-clients
 CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9 haystack-ai==3.4.1
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # What `make` installs: the extras that the tests use.
-EXTRAS := bm25,documents,encoder,faiss,hnsw,hub,ir,notebook,parquet,punkt,ray,report,serve,tensorboard
+EXTRAS := bm25,documents,encoder,faiss,hnsw,hub,ir,notebook,parquet,punkt,ray,remote,report,serve,tensorboard
 # How many times as many random faults as in `make test`, and which tests `make faults` runs.
 FAULT_ROUNDS ?= 1
 FAULT_TESTS ?= not slow

@@ -57,6 +57,8 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Corpora": {
         "inputs.streams.MAX_THREADS": ("", "threads that decompress a bzip2 file"),
         "inputs.dataset_folders.MAX_STATE_BYTES": ("bytes", "state.json of a dataset folder"),
+        "extras.remote.copying.MAX_BYTES": ("bytes", "what is copied of a source by its address"),
+        "extras.remote.copying.MAX_FILES": ("", "files below an address"),
         "corpus.kept_edits.MOST_EDITED": ("", "documents that differ from their source by edits"),
         "corpus.sample.MOST_FILES": ("", "files of a corpus that `plan` samples"),
         "inputs.streams.MAX_STEP_BYTES": ("bytes", "what one step decompresses"),

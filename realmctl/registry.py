@@ -45,7 +45,7 @@ GROUPS = (
         "readers",
     ),
     *("retriever_losses", "candidate_sources", "maskings", "refreshes", "taggers", "cutters"),
-    *("heads", "projections", "poolings", "encoder_sources", "executors", "trackers"),
+    *("heads", "projections", "poolings", "encoder_sources", "executors", "trackers", "remotes"),
 )
 """The groups in which rooms may offer something, without `realmctl.`. `options.COMMAND` is one for each command that is `extended`."""
 

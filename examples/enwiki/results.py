@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, open_artifact, version_numbers
+from realmctl.extras.split.splits import shortened
 from realmctl.questions.questions import Question, read_questions
 from realmctl.questions.scoring import fitting_scorers, judged
-from realmctl.questions.splits import shortened
 
 PARTS = ("train", "dev", "test")
 DEPTHS = (1, 5, 20)

@@ -17,7 +17,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Encoders and retrievers": ("mlm-init", "condenser-init", "ict-init"),
     "Index and search": ("embed", "build-index", "search", "eval-cloze"),
     "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
-    "Questions and answers": ("split", "finetune", "eval-em", "ask"),
+    "Questions and answers": ("finetune", "eval-em", "ask"),
     "Runs and artifacts": ("run", "schema", "ls", "show", "compare", "pin", "verify"),
 }
 OTHERS = "More commands"

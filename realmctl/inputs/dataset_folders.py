@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 from realmctl.artifacts.hashing import entries_below, files_below, unread
 from realmctl.errors import InputError
 
 SHARD = re.compile(r"(?:.+-)?(?P<split>\w+)-\d{5}-of-\d{5}(?:-\w+)?|(?P<number>\d+)")
 MAX_STATE_BYTES = 2**20
+P = TypeVar("P", bound=PurePath)
 
 
 def data_files(folder: Path) -> dict[str, list[Path]]:
@@ -34,15 +36,22 @@ def data_files(folder: Path) -> dict[str, list[Path]]:
         return {name: _saved_files(folder / _base_name(listing, name)) for name in names}
     if (folder / "state.json").is_file():
         return {folder.name: _saved_files(folder)}
-    found: dict[str, list[Path]] = {}
+    files = []
     for file, why in entries_below(folder):
         if file.suffix in (".parquet", ".arrow") and not file.name.startswith("cache-"):
             if why:
                 raise unread(file, why)
-            shard = SHARD.fullmatch(file.stem)
-            name = (shard["split"] or "") if shard else file.stem
-            split = (file.relative_to(folder).parent / name).as_posix()
-            found.setdefault(split, []).append(file)
+            files.append(file.relative_to(folder))
+    return {split: [folder / file for file in files] for split, files in by_split(files).items()}
+
+
+def by_split(files: Iterable[P]) -> dict[str, list[P]]:
+    """Return {split: files} of files with tables, by their paths in a data set."""
+    found: dict[str, list[P]] = {}
+    for file in files:
+        shard = SHARD.fullmatch(file.stem)
+        name = (shard["split"] or "") if shard else file.stem
+        found.setdefault((file.parent / name).as_posix(), []).append(file)
     return found
 
 

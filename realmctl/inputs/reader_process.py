@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,11 @@ FAILED = 3
 
 
 def main(path: str, names: Sequence[str]) -> None:
+    limited(lambda: _write_file(path, names))
+
+
+def limited(write: Callable[[], None]) -> None:
+    """Write rows in a limited memory. Where that fails, end this process with `FAILED` and the reason on stderr."""
     with suppress(ImportError):  # Windows has no such limit
         import resource
 
@@ -29,7 +34,7 @@ def main(path: str, names: Sequence[str]) -> None:
     import pyarrow
 
     try:
-        _write_rows(path, names)
+        write()
     except BrokenPipeError:
         return
     except MemoryError:
@@ -43,10 +48,21 @@ def _fail(reason: str) -> None:
     sys.exit(FAILED)
 
 
-def _write_rows(path: str, names: Sequence[str]) -> None:
+def _write_file(path: str, names: Sequence[str]) -> None:
     with open(path, "rb") as file:  # noqa: PTH123 (pathlib is one more import in each of these processes)
-        columns, batches = (_parquet if file.read(4) == b"PAR1" else _arrow)(path, names)
+        is_parquet = file.read(4) == b"PAR1"
+    wanted = {*names}
+    columns, batches = (
+        parquet_batches(path, lambda schema: [name for name in schema.names if {name, name.lower()} & wanted])
+        if is_parquet
+        else _arrow(path, wanted)
+    )
     print(json.dumps(columns))
+    write_rows(batches)
+
+
+def write_rows(batches: Iterator[Any]) -> None:
+    """Write each row of these batches of pyarrow as a JSON object on a line."""
     number = 0
     for batch in batches:
         batch.validate(full=True)
@@ -69,23 +85,23 @@ def _plain(value: Any) -> str:
     raise ValueError(f"a value is of the type {type(value).__name__}, and text is expected; convert the column")
 
 
-def _parquet(path: str, names: Sequence[str]) -> tuple[list[str], Iterator[Any]]:
+def parquet_batches(source: Any, choose: Callable[[Any], list[str]]) -> tuple[list[str], Iterator[Any]]:
+    """Return the columns of a path or an open file, and batches of those that `choose` takes of its schema."""
     from pyarrow.parquet import ParquetFile
 
-    file = ParquetFile(path, buffer_size=2**20, pre_buffer=False)
-    columns = list(file.schema_arrow.names)
-    chosen = [name for name in columns if {name, name.lower()} & {*names}]
-    return columns, file.iter_batches(ROWS_AT_ONCE, columns=chosen, use_threads=False)
+    file = ParquetFile(source, buffer_size=2**20, pre_buffer=False)
+    schema = file.schema_arrow
+    return list(schema.names), file.iter_batches(ROWS_AT_ONCE, columns=choose(schema), use_threads=False)
 
 
-def _arrow(path: str, names: Sequence[str]) -> tuple[list[str], Iterator[Any]]:
+def _arrow(path: str, wanted: set[str]) -> tuple[list[str], Iterator[Any]]:
     from pyarrow import OSFile, ipc
 
     with open(path, "rb") as file:  # noqa: PTH123
         is_stream = file.read(6) != b"ARROW1"
     open_ = ipc.open_stream if is_stream else ipc.open_file
     columns = list(open_(OSFile(path)).schema.names)
-    chosen = [number for number, name in enumerate(columns) if {name, name.lower()} & {*names}]
+    chosen = [number for number, name in enumerate(columns) if {name, name.lower()} & wanted]
     batches = open_(OSFile(path), options=ipc.IpcReadOptions(included_fields=chosen, use_threads=False))
     if is_stream:
         return columns, iter(batches)

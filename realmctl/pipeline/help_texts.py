@@ -70,6 +70,7 @@ OUT = "Series to write to. Default: <workspace>/<kind>."
 DRY_RUN = (
     "Print the plan and make nothing. A part of the work is done in a temporary folder, to estimate time and memory."
 )
+DOCUMENTS = "Folder, file or address of documents, in any format that `chunk` reads."
 LANGUAGE = (
     "Language of the documents: the code under which it has a Wikipedia, such as ko, or und for several. auto: what a dump says, or else "
     "English."

@@ -39,7 +39,7 @@ from realmctl.pipeline.fields import heeded
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from realmctl.pipeline.plain_yaml import PlainLoader
 from realmctl.pipeline.removed import refuse
-from realmctl.pipeline.sources import is_literal
+from realmctl.pipeline.sources import address_of, is_literal
 from realmctl.pipeline.values import typed
 
 TOP_LEVEL = ("workspace", "vars", "defaults", "stages")
@@ -328,7 +328,7 @@ def _value(stage: type[Stage], key: str, value: Any, where: str) -> Any:
     role.check_value(value, where)
     if role.name == "source" and not role.hub:
         for path in value if isinstance(value, tuple) else (value,) if value else ():
-            if not is_literal(path, role.literals) and not Path(path).expanduser().exists():
+            if not is_literal(path, role.literals) and not address_of(path) and not Path(path).expanduser().exists():
                 raise InputError(f"{where}: {path} does not exist (looked from {Path.cwd()}). Check the path.")
     return value
 

@@ -7,22 +7,80 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest, digest_file, digest_source, entries_below, files_below
 from realmctl.artifacts.manifest import SourceFile, is_artifact
-from realmctl.errors import ConfigError, InputError, ResourceError, one_line
+from realmctl.artifacts.temporary import temporary_folder
+from realmctl.errors import ConfigError, InputError, RealmctlError, ResourceError, one_line
 from realmctl.log import say
+from realmctl.registry import Registry
 
 HUB_FILES = ("*.json", "*.jinja", "*.safetensors", "pytorch_model*.bin", "vocab.txt")
 COPY_BYTES = 2**26
 MIN_FREE_BYTES = 2**30
 """A stream is copied to the temporary folder in steps of COPY_BYTES, as long as this much disk stays free."""
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(?=[^/])")
+REMOTES = Registry("kind of address", group="realmctl.remotes", core={})
+_shown_as = dict[Path, str]()
+"""{copy: the address that it was copied from, without secrets}."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """How what an address names is read.
+
+    fetch: copies it into an empty folder, and returns the file or folder there. Raises InputError or ResourceError.
+    shown: returns the address without secrets, for messages and manifests.
+    """
+
+    fetch: Callable[[str, Path], Path]
+    shown: Callable[[str], str]
+
+
+def address_of(value: object) -> str:
+    """Return a source that is an address, such as `https://host/file`; empty for a path. A `Path` has lost one of its slashes."""
+    match = ADDRESS.match(str(value))
+    return f"{match[1]}://{str(value)[match.end() :]}" if match and not Path(str(value)).exists() else ""
+
+
+def remote_of(address: str) -> Remote:
+    """Return how an address is read. Raises ConfigError for one that is not."""
+    kind = address.partition(":")[0]
+    if kind in REMOTES.names():
+        return REMOTES.instance(kind, Remote)
+    known = " or ".join(f"{name}://" for name in REMOTES.names())
+    raise ConfigError(f"a source cannot begin with {kind}://. Name a file or folder{f', or {known}' if known else ''}.")
+
+
+@contextmanager
+def spool_folder() -> Iterator[Path]:
+    """Yield a temporary folder for copies. An error that names a copy names its address instead."""
+    with temporary_folder() as spool:
+        try:
+            yield spool
+        except RealmctlError as error:
+            text = str(error)
+            for copy, shown in _shown_as.items():
+                text = text.replace(str(copy), shown)
+            error.args = (text,)
+            raise
+        finally:
+            for copy in [copy for copy in _shown_as if copy.is_relative_to(spool)]:
+                del _shown_as[copy]
+
+
+@contextmanager
+def on_disk(*paths: Path, what: str = "input") -> Iterator[list[Path]]:
+    """Yield the paths, with temporary copies in place of standard input (`-`), pipes and addresses. `what` names them in errors."""
+    with spool_folder() as spool:
+        yield [localise(each, (), False, what, spool) for each in paths]
 
 
 def digest_of(value: Any, literals: tuple[str, ...], names: tuple[str, ...] = ()) -> Any:
@@ -90,6 +148,9 @@ def provenance_of(value: Any, literals: tuple[str, ...]) -> list[SourceFile]:
     if isinstance(value, tuple):
         return [entry for item in value for entry in provenance_of(item, literals)]
     path = Path(value)
+    if shown := _shown_as.get(path):
+        files = [path] if path.is_file() else files_below(path)
+        return [SourceFile(shown, sum(file.stat().st_size for file in files))]
     if path.is_dir():
         size = sum(entry.stat().st_size for entry, why in entries_below(path) if not why)
         return [SourceFile(f"{_printable(path.resolve().name)}/", size)]
@@ -114,14 +175,14 @@ def localise(
     spool: Path | None = None,
     files: tuple[str, ...] = HUB_FILES,
 ) -> Any:
-    """Return a source as a path on this machine. A hub id is fetched, and a stream is copied into `spool`.
+    """Return a source as a path on this machine. A hub id is fetched, and a stream, or what an address names, is copied into `spool`.
 
     Args:
-        value: A path, a hub id, a literal, `-`, a pipe such as the shell's `<(zcat x.gz)`, or a tuple of these.
+        value: A path, an address, a hub id, a literal, `-`, a pipe such as the shell's `<(zcat x.gz)`, or a tuple of these.
         literals: Prefixes of values that are returned as they are.
         hub: Whether a hub id is accepted.
         flag: The flag, for messages.
-        spool: Folder for copies of streams; None if streams are not accepted.
+        spool: Folder for copies; None if neither streams nor addresses are accepted.
         files: Patterns of the files to fetch for a hub id.
 
     Raises:
@@ -134,6 +195,8 @@ def localise(
         return value
     if str(value) == "-" and spool:
         return _same_type(value, _spooled_stdin(flag, spool))
+    if (address := address_of(value)) and spool:
+        return _same_type(value, _copied(address, flag, spool))
     check_is_there(value, literals, hub, flag)
     path = _expanded(str(value), flag)
     if hub and path.is_dir():
@@ -153,7 +216,7 @@ def localise(
 def check_is_there(value: object, literals: tuple[str, ...], hub: bool, flag: str, *, streams: bool = False) -> None:
     """Check that a source is a literal, something on this machine, or what may be a hub id. Nothing is read or fetched.
 
-    streams: whether `-`, standard input, is accepted. Other arguments: see `localise`.
+    streams: whether `-`, standard input, and addresses are accepted. Other arguments: see `localise`.
 
     Raises:
         ConfigError: The value is not a path.
@@ -165,6 +228,13 @@ def check_is_there(value: object, literals: tuple[str, ...], hub: bool, flag: st
         return
     if is_literal(value, literals) or (streams and str(value) == "-"):
         return
+    if address := address_of(value):
+        shown = remote_of(address).shown(address)
+        if streams:
+            return
+        raise ConfigError(
+            f"{flag} {shown}: an address is not read here. Copy the files to this machine, and name them."
+        )
     path = _expanded(str(value), flag)
     if path.exists():
         return
@@ -225,6 +295,18 @@ def _spooled(stream: IO[bytes], path: Path, what: str) -> Path:
                 )
             file.write(piece)
     return path
+
+
+def _copied(address: str, flag: str, spool: Path) -> Path:
+    """Copy what an address names into a folder of its own, which has the number of the copy."""
+    remote = remote_of(address)
+    shown = remote.shown(address)
+    say(f"{flag} {shown}: copying it to this machine")
+    folder = spool / f"copy-{sum(path.is_relative_to(spool) for path in _shown_as)}"
+    folder.mkdir()
+    copy = remote.fetch(address, folder)
+    _shown_as[copy] = shown
+    return copy
 
 
 def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:

@@ -30,7 +30,6 @@ from realmctl.artifacts import (
     series,
 )
 from realmctl.artifacts.disk import require_free_disk
-from realmctl.artifacts.temporary import temporary_folder
 from realmctl.artifacts.unfinished import letting_all_step_aside, unfinished_run
 from realmctl.errors import ConfigError, as_realmctl_error
 from realmctl.execution import processes
@@ -41,7 +40,15 @@ from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.removed import refuse
 from realmctl.pipeline.settings import Settings
-from realmctl.pipeline.sources import HUB_FILES, digest_of, localise, provenance_of, require_unchanged, states_of
+from realmctl.pipeline.sources import (
+    HUB_FILES,
+    digest_of,
+    localise,
+    provenance_of,
+    require_unchanged,
+    spool_folder,
+    states_of,
+)
 from realmctl.pipeline.together import Exchange, make_together
 from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.trying import tried
@@ -212,8 +219,8 @@ class Stage(Settings):
 
     @contextmanager
     def localised(self) -> Iterator[Self]:
-        """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
-        with temporary_folder() as spool:
+        """Yield the same stage with its sources on this machine. Hub ids are fetched, streams and addresses copied to temporary files."""
+        with spool_folder() as spool:
             changes = {
                 name: localise(
                     value,

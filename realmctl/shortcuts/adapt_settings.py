@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import InWorkspace, argument, help_texts, setting, source
+from realmctl.pipeline.sources import on_disk
 
 
 class AdaptSettings(InWorkspace):
@@ -15,7 +16,7 @@ class AdaptSettings(InWorkspace):
 
     computes = True
 
-    documents: Path = argument("Folder or file of documents, in any format that `chunk` reads.")
+    documents: Path = argument(help_texts.DOCUMENTS)
     encoder: str | None = source(
         "Folder or hub id of a sentence encoder. " + help_texts.SENTENCE_ENCODER, default=None, hub=True
     )
@@ -36,17 +37,18 @@ class AdaptSettings(InWorkspace):
         """Adapt, and return what was gained and how to search."""
         from realmctl.shortcuts.adapt import adapt
 
-        return adapt(
-            self.documents,
-            self.encoder,
-            self.workspace,
-            language=self.language,
-            bad_files=self.bad_files,
-            minutes=self.minutes,
-            max_wordpieces=self.max_wordpieces,
-            sentences=self.sentences,
-            held_out=self.held_out,
-        )
+        with on_disk(self.documents, what="documents") as [documents]:
+            return adapt(
+                documents,
+                self.encoder,
+                self.workspace,
+                language=self.language,
+                bad_files=self.bad_files,
+                minutes=self.minutes,
+                max_wordpieces=self.max_wordpieces,
+                sentences=self.sentences,
+                held_out=self.held_out,
+            )
 
     def held_out(self, blocks: Artifact) -> Artifact | None:
         """Questions of documents that training leaves out, by which it is measured. None: a room writes some."""

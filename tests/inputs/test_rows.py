@@ -145,7 +145,7 @@ def test_memory_is_limited(tmp_path, monkeypatch, capsys):
     def exhausted(*_):
         raise MemoryError
 
-    monkeypatch.setattr(reader_process, "_write_rows", exhausted)
+    monkeypatch.setattr(reader_process, "_write_file", exhausted)
     with pytest.raises(SystemExit) as stopped:
         reader_process.main("x", ())
     assert stopped.value.code == reader_process.FAILED and "3 GiB" in capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_a_hub_id_that_is_in_the_cache_needs_no_network(tmp_path):
     assert run.stdout.strip() == str(snapshot)
 
 
-@pytest.mark.parametrize("name", ["../x", "/no/such", "a/b/c", "./x", "C:\\x", "a b", "http://x/y"])
+@pytest.mark.parametrize("name", ["../x", "/no/such", "a/b/c", "./x", "C:\\x", "a b"])
 def test_what_cannot_be_a_hub_id_is_not_looked_for_on_the_hub(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("realmctl.pipeline.sources._fetched", lambda *_: pytest.fail("asked the hub"))

@@ -272,7 +272,7 @@ def test_what_is_wrong_is_told_in_the_words_of_the_command(realmctl, chain: Chai
     code, _, err = realmctl(command, notes, "--encoder", "no such/encoder", "--workspace", w)
     assert code == 3 and "error: --encoder no such/encoder" in err
     code, message = told("nope.jsonl")
-    assert code == 3 and "error: documents: nope.jsonl does not exist" in message
+    assert code == 3 and "error: documents nope.jsonl: there is no such file" in message
     code, message = told(notes, "--max-wordpieces", 3)
     assert code == 2 and message.startswith("error: --max-wordpieces 3 ")
     code, message = told(notes, workspace=w / "other")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from realmctl import log
 from realmctl.pipeline import InWorkspace, Show, argument, help_texts, setting, source
+from realmctl.pipeline.sources import on_disk
 
 
 class IndexDocs(InWorkspace):
@@ -19,7 +20,7 @@ class IndexDocs(InWorkspace):
 
     computes = True
 
-    documents: Path = argument("Folder or file of documents, in any format that `chunk` reads.")
+    documents: Path = argument(help_texts.DOCUMENTS)
     encoder: str | None = source(
         "Folder or hub id of a sentence encoder. " + help_texts.SENTENCE_ENCODER, default=None, hub=True
     )
@@ -40,34 +41,35 @@ class IndexDocs(InWorkspace):
             search_command,
         )
 
-        start = self.encoder or default_encoder([self.documents], self.language)
-        variables = {
-            "documents": str(self.documents),
-            "language": self.language,
-            "bad_files": bad_files_of(self.bad_files, self.documents),
-            "keep_fields": self.keep_fields,
-            "max_wordpieces": str(self.max_wordpieces or ""),
-        }
-        former = searched_before(self.workspace)
-        with log.one_bar("index-docs"):
-            made = run_shipped("index-docs", self.workspace, start, variables)
-        keep_bm25(made["blocks"])
-        counts, vectors = made["blocks"].metrics, made["embeddings"].metrics
-        show(
-            {
-                "documents": counts["documents"],
-                "blocks": counts["blocks"],
-                "left_out": left_out(made["blocks"]),
-                "changes": changes(former, made["blocks"]),
-                "embedded": vectors.get("embedded", counts["blocks"]),
-                "made": {name: str(artifact.path) for name, artifact in made.items()},
-                "search": search_command(made["index"], self.workspace),
-            },
-            lambda found: (
-                f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched"
-                f"{left_out_text(made['blocks'])}.{_changes_text(found)} Now: {found['search']}"
-            ),
-        )
+        with on_disk(self.documents, what="documents") as [documents]:
+            start = self.encoder or default_encoder([documents], self.language)
+            variables = {
+                "documents": str(documents),
+                "language": self.language,
+                "bad_files": bad_files_of(self.bad_files, documents),
+                "keep_fields": self.keep_fields,
+                "max_wordpieces": str(self.max_wordpieces or ""),
+            }
+            former = searched_before(self.workspace)
+            with log.one_bar("index-docs"):
+                made = run_shipped("index-docs", self.workspace, start, variables)
+            keep_bm25(made["blocks"])
+            counts, vectors = made["blocks"].metrics, made["embeddings"].metrics
+            show(
+                {
+                    "documents": counts["documents"],
+                    "blocks": counts["blocks"],
+                    "left_out": left_out(made["blocks"]),
+                    "changes": changes(former, made["blocks"]),
+                    "embedded": vectors.get("embedded", counts["blocks"]),
+                    "made": {name: str(artifact.path) for name, artifact in made.items()},
+                    "search": search_command(made["index"], self.workspace),
+                },
+                lambda found: (
+                    f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched"
+                    f"{left_out_text(made['blocks'])}.{_changes_text(found)} Now: {found['search']}"
+                ),
+            )
 
 
 def _changes_text(found: Mapping[str, Any]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from realmctl.cli.input_files import on_disk
 from realmctl.pipeline import Command, Show, argument, help_texts, setting
+from realmctl.pipeline.sources import on_disk
 from realmctl.questions.scorers import Scorer
 
 

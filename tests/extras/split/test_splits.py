@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.questions import splits
+from realmctl.extras.split import splits
+from realmctl.extras.split.splits import is_dev, shortened, split
 from realmctl.questions.questions import Question, read_questions
-from realmctl.questions.splits import is_dev, shortened, split
 
 
 @pytest.fixture

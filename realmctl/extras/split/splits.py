@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from realmctl.errors import ConfigError
-from realmctl.questions.farmhash import fingerprint64
+from realmctl.extras.split.farmhash import fingerprint64
 from realmctl.questions.questions import Question, read_questions
 
 

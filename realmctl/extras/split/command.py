@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from realmctl.artifacts.place import require_place
-from realmctl.cli.input_files import on_disk
 from realmctl.pipeline import Command, Show, argument, help_texts, output, setting
+from realmctl.pipeline.sources import on_disk
 
 
 class Split(Command):
@@ -22,7 +22,7 @@ class Split(Command):
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
 
     def run(self, show: Show) -> None:
-        from realmctl.questions import splits
+        from realmctl.extras.split import splits
 
         require_place(self.train, f"--train {self.train}")
         require_place(self.dev, f"--dev {self.dev}")

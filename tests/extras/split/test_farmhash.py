@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from realmctl.questions.farmhash import fingerprint64
+from realmctl.extras.split.farmhash import fingerprint64
 
 TEXT = "".join(chr(32 + (i * i * 7 + i * 3) % 95) for i in range(520))
 
