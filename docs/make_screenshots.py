@@ -1,6 +1,7 @@
-"""Take the pictures of `serve` and of a report, from the workspace of a finished `realmctl demo`, with Chromium.
+"""Take the pictures of `serve` and of a report, from the workspace of a finished `realmctl demo`, with Chromium; or the one of a search.
 
     python docs/make_screenshots.py demo/artifacts "With what was Nerto Brostardo honoured?"
+    python docs/make_screenshots.py artifacts "what happens when I kill a training run" search.png
 
 The pictures are not made in tests: their scores are those of one run.
 """
@@ -47,12 +48,14 @@ def photograph(browser: str, address: str, picture: Path, height: int) -> None:
     )  # fmt: skip
 
 
-def main(workspace: str, question: str) -> None:
+def main(workspace: str, question: str, search: str = "") -> None:
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
         sys.exit(f"no browser found: install one of {', '.join(BROWSERS)}")
     with served(workspace) as address:
-        photograph(browser, f"{address}/#q={quote(question)}", PICTURES / "serve.png", 740)
+        photograph(browser, f"{address}/#q={quote(question)}", PICTURES / (search or "serve.png"), 740)
+    if search:
+        return
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
         subprocess.run([*REALMCTL, "report", "--workspace", workspace, "--out", str(report)], check=True)
@@ -60,6 +63,6 @@ def main(workspace: str, question: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python docs/make_screenshots.py WORKSPACE QUESTION")
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: python docs/make_screenshots.py WORKSPACE QUESTION [PICTURE]")
     main(*sys.argv[1:])

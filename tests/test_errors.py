@@ -7,7 +7,18 @@ import errno
 import pytest
 
 from realmctl import errors
-from realmctl.errors import AccessError, InputError, RealmctlError, ResourceError, as_realmctl_error, error_of, one_line
+from realmctl.corpus.formats.records import document_of
+from realmctl.errors import (
+    AccessError,
+    InputError,
+    RealmctlError,
+    ResourceError,
+    as_realmctl_error,
+    error_of,
+    listed,
+    one_line,
+)
+from realmctl.inputs.rows import Row
 
 CODES = {
     "RealmctlError": 1,
@@ -122,3 +133,12 @@ def test_a_copy_that_finds_no_space_names_the_full_place():
 )
 def test_a_long_reason_ends_with_a_sentence_or_a_word(text, shown):
     assert one_line(ValueError(text)) == shown
+
+
+def test_names_out_of_a_file_are_listed_within_bounds():
+    assert listed(["key", "story"]) == "key, story" and listed([]) == "nothing"
+    assert listed(str(number) for number in range(500)).endswith(", 18, 19 and 480 more")
+    row = Row("numbers.jsonl:1", 1, {f"{'n' * 1000}{number}": 1 for number in range(500)})
+    with pytest.raises(InputError, match="and 480 more") as raised:
+        document_of(row, "1")
+    assert len(str(raised.value)) < 10_000

@@ -15,13 +15,12 @@ from pathlib import Path
 from realmctl.artifacts import Artifact
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import InputError
+from realmctl.errors import InputError, listed
 from realmctl.log import say, warn
 
 METRIC = "edits"
 MOST_EDITED = 50_000
 """Limit on the documents that differ from their source by edits: the manifest names each."""
-NAMED = 20
 """Documents that a message names."""
 
 
@@ -139,7 +138,7 @@ def apply_again(fresh: Artifact, former: Artifact, path: Path) -> bool:
             applied.append(name)
             file.write(f"{json.dumps(edit)}\n")
     if applied:
-        say(f"chunk: the edits of {former.path} are kept: {_named(applied)}")
+        say(f"chunk: the edits of {former.path} are kept: {listed(applied)}")
     whole = "To take all of the source, run `realmctl revise --corpus` with it."
     for names, what in (
         (both, f"edited, and their source changed too. The edit stays. {whole}"),
@@ -147,7 +146,7 @@ def apply_again(fresh: Artifact, former: Artifact, path: Path) -> bool:
         (gone, f"edited, and their source is deleted. They are gone; {former.path} has their edited text."),
     ):
         if names:
-            warn(f"{_named(names)}: these documents were {what}")
+            warn(f"{listed(names)}: these documents were {what}")
     return bool(applied)
 
 
@@ -163,12 +162,7 @@ def _texts(blocks: Artifact, wanted: Collection[str]) -> dict[str, tuple[str, st
     }
 
 
-def _named(names: Collection[str]) -> str:
-    shown = ", ".join([*names][:NAMED])
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
-
-
 def told_of_loss(blocks: Artifact) -> None:
     """Warn of the edits that a revision to a whole corpus leaves out."""
     if kept := KeptEdits.of(blocks):
-        warn(f"the edits of {blocks.path} are left out, since --corpus is the whole corpus: {_named(kept.documents)}")
+        warn(f"the edits of {blocks.path} are left out, since --corpus is the whole corpus: {listed(kept.documents)}")

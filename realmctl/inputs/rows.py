@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeGuard
 
-from realmctl.errors import InputError, require_package
+from realmctl.errors import InputError, listed, require_package
 from realmctl.inputs import streams
 from realmctl.inputs.reader_process import FAILED
 
@@ -266,8 +266,7 @@ def columnar(
             columns = json.loads(child.stdout.readline() or "null")
             if columns is not None and not {*columns, *map(str.lower, columns)} & {*needed}:
                 raise InputError(
-                    f"{path} has the columns {', '.join(columns) or '(none)'}. It needs one named "
-                    f"{' or '.join(needed)}. {advice}"
+                    f"{path} has the columns {listed(columns)}. It needs one named {' or '.join(needed)}. {advice}"
                 )
             for number, line in enumerate(child.stdout, start=1):
                 yield Row(f"{path}, row {number}", number, json.loads(line, parse_constant=_missing))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, listed
 from realmctl.inputs.dataset_folders import only_split
 from realmctl.inputs.rows import (
     Row,
@@ -213,7 +213,7 @@ def _named_columns(path: Path, answer_field: str | None) -> Iterator[Placed]:
     field = _answer_column(names, answer_field)
     if field is None:
         raise InputError(
-            f"{path}:1: the header names {', '.join(names)}, and none of them holds answers "
+            f"{path}:1: the header names {listed(names)}, and none of them holds answers "
             f"({', '.join(ANSWER_FIELDS)}). Name the column of answers, or write the questions as JSON lines."
         )
     for row in rows:

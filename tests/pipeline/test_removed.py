@@ -18,6 +18,7 @@ from realmctl.registry import object_at
 pytestmark = pytest.mark.usefixtures("here")
 
 
+@pytest.mark.house
 @pytest.mark.parametrize(("command", "option"), removed.OPTIONS)
 def test_what_is_gone_is_really_gone_and_answers(realmctl, command, option):
     flag, _, value = option.partition(" ")
@@ -60,6 +61,7 @@ def test_what_never_was_is_told_as_before(realmctl):
     assert removed.advice("chunk", "--queue") is None and removed.advice("ict-init") is None
 
 
+@pytest.mark.house
 def test_the_advice_names_options_that_exist():
     application = typer.main.get_command(app.build())
     options = {option for command in application.commands.values() for each in command.params for option in each.opts}  # type: ignore[attr-defined]

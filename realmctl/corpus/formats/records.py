@@ -13,7 +13,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
 from realmctl.corpus.fields import kept
 from realmctl.corpus.settings import CorpusSettings
-from realmctl.errors import InputError
+from realmctl.errors import InputError, listed
 from realmctl.inputs.rows import Row, columnar, first_of, is_number, json_lines, table
 
 IDS = ("id", "_id", "docid", "doc_id", "docno", "document_id", "pid", "passage_id", "psg_id", "wikipedia_id")
@@ -62,14 +62,14 @@ class FieldNames:
         known = {*map(str.lower, columns)}
         if missing := [name for name in map(str.lower, self.kept) if not known & {name, name.partition(".")[0]}]:
             raise InputError(
-                f"{where}: no column is named {' or '.join(missing)}. There are: {', '.join(columns) or 'none'}. Correct --keep-fields."
+                f"{where}: no column is named {' or '.join(missing)}. There are: {listed(columns)}. Correct --keep-fields."
             )
 
     def require_in(self, names: Collection[str], where: str) -> None:
         """Raise InputError unless the names that the user gave for id, title and text are among these, or begin with one and a dot."""
         if missing := [name for name in self.named if name not in names and name.partition(".")[0] not in names]:
             raise InputError(
-                f"{where}: no field or column is named {' or '.join(missing)}. There are: {', '.join(names) or 'none'}. "
+                f"{where}: no field or column is named {' or '.join(missing)}. There are: {listed(names)}. "
                 "Correct --id-field, --title-field or --text-field."
             )
 
@@ -89,7 +89,7 @@ def read_table(file: CorpusFile) -> Iterator[Document]:
     names.require_columns(columns, f"{file.path}:1")
     if not is_header(columns, names):
         raise InputError(
-            f"{file.path}:1: the header names {', '.join(columns) or 'nothing'}. A table needs a column for the text "
+            f"{file.path}:1: the header names {listed(columns)}. A table needs a column for the text "
             f"({', '.join(TEXTS)}) and one for the id or the title ({', '.join((*IDS, *TITLES))}). If they have other names, say "
             "--text-field, --title-field and --id-field. If something else than a tab, a comma, a semicolon or a bar is between "
             "them, say --delimiter."
@@ -145,7 +145,7 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
     if text is None and not {*fields} & {*names.texts}:
         raise InputError(
             f"{where}: this is not a document, since it has no text under {', '.join(names.texts)}. It has "
-            f"{', '.join(row.fields) or 'nothing'}. If the text has another name, say --text-field NAME."
+            f"{listed(row.fields)}. If the text has another name, say --text-field NAME."
         )
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(part.strip() for part in text)

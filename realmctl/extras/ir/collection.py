@@ -14,7 +14,7 @@ from pathlib import Path
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.hashing import files_below
-from realmctl.errors import ConfigError, InputError, one_line
+from realmctl.errors import ConfigError, InputError, listed, one_line
 from realmctl.extras.ir.ranking.qrels import judgements
 from realmctl.inputs.rows import Row, columnar, first_of, is_columnar, json_lines, table
 from realmctl.inputs.streams import head
@@ -197,5 +197,5 @@ def _rows(paths: Iterable[Path], needed: tuple[str, ...]) -> Iterator[Row]:
 
 def _value(row: Row, names: tuple[str, ...]) -> str:
     if (value := first_of(row.fields, names)) is None:
-        raise InputError(f"{row.where}: no {' or '.join(names)}; it has {', '.join(row.fields) or 'nothing'}.")
+        raise InputError(f"{row.where}: no {' or '.join(names)}; it has {listed(row.fields)}.")
     return str(value)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.corpus.document import Document
-from realmctl.errors import InputError
+from realmctl.errors import InputError, listed
 from realmctl.inputs import streams
 from realmctl.inputs.dataset_folders import only_split
 from realmctl.inputs.rows import Row, columnar, first_of, is_columnar, json_lines, json_list
@@ -59,7 +59,7 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
         if not isinstance(question, str) or not question.strip() or first_of(record, POSITIVES) is None:
             raise InputError(
                 f"{where}: this is not a question with labelled passages. It needs {' or '.join(QUESTIONS)} and "
-                f"{' or '.join(POSITIVES)}, and has {', '.join(record) or 'nothing'}. Queries and judgements in files of their own are "
+                f"{' or '.join(POSITIVES)}, and has {listed(record)}. Queries and judgements in files of their own are "
                 "read with --qrels and --corpus."
             )
         good, bad = _passages(record, POSITIVES, where), _passages(record, NEGATIVES, where)

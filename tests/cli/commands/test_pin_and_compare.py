@@ -10,7 +10,6 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.cli import app
 from realmctl.errors import InputError
-from realmctl.extras.gc.collecting import collect
 from realmctl.pipeline import Named, choose
 from tests.fixtures.small_stages import Child, Plain
 
@@ -41,13 +40,6 @@ def test_a_series_stands_for_its_pinned_version(realmctl):
     assert realmctl("pin", "artifacts/plain/v1")[0] == 0 and open_artifact(series).path.name == "v1"
     assert realmctl("pin", "plain", "--remove")[0] == 0 and open_artifact(series).path.name == "v3"
     assert realmctl("pin", "plain/v9")[0] == 3 and realmctl("pin", "nothing", "--remove")[0] == 3
-
-
-def test_gc_keeps_what_is_pinned(realmctl):
-    realmctl("pin", "plain/v1")
-    found = collect([Path("artifacts")], 1, True)
-    assert [version.path.name for version in found.gone] == ["v2"]
-    assert {version.path.name: why for version, why in found.kept.items()} == {"v1": "pinned", "v3": "newest"}
 
 
 def test_a_pin_that_leads_nowhere_is_told(realmctl):

@@ -20,6 +20,7 @@ from realmctl.artifacts import artifact as artifact_module
 from realmctl.artifacts import disk as disk_module
 from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.manifest import Origin, read_manifest, sealed
+from realmctl.artifacts.series import pin
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.extras.gc import collecting as gc_module
 from realmctl.extras.gc.collecting import Collected, collect
@@ -407,3 +408,13 @@ def test_readers_beside_gc_see_whole_versions_or_none(tmp_path):
     print(f"{opened} opened and verified, {deleted} deleted")
     assert opened > 1000 and deleted > 50
     count("versions opened and verified beside gc", opened, deleted=deleted)
+
+
+def test_what_is_pinned_stays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for text in ("one", "three", "fifteen"):
+        Plain(text=text).make("artifacts/plain")
+    pin(open_artifact("artifacts/plain/v1"))
+    found = collect([Path("artifacts")], 1, True)
+    assert [version.path.name for version in found.gone] == ["v2"]
+    assert {version.path.name: why for version, why in found.kept.items()} == {"v1": "pinned", "v3": "newest"}

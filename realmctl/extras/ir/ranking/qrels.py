@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, listed
 from realmctl.extras.ir.ranking.trec import is_object_of_objects, objects_by_query
 from realmctl.inputs.rows import (
     Row,
@@ -85,7 +85,7 @@ def _judgement(row: Row) -> tuple[str, str, str, int]:
     if query is None or document is None or (relevance is None and len(fields) > 2):
         raise InputError(
             f"{row.where}: not a judgement, which needs a query ({QUERY_IDS[0]}), a document ({DOCUMENT_IDS[0]}) and its relevance "
-            f"({RELEVANCES[0]}); it has {', '.join(fields) or 'nothing'}. Rename the columns."
+            f"({RELEVANCES[0]}); it has {listed(fields)}. Rename the columns."
         )
     given = "1" if relevance is None else str(fields[relevance])  # NanoBEIR names what is relevant, and no more
     if (value := relevance_of(given)) is None:

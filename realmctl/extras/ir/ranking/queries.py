@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, listed
 from realmctl.extras.ir.ranking.beir import queries_file
 from realmctl.extras.ir.ranking.qrels import begins_qrels
 from realmctl.extras.ir.ranking.topics import is_topics, topics
@@ -94,7 +94,7 @@ def _named(row: Row) -> tuple[str, str, str]:
     text = next((row.fields[name] for name in TEXT_FIELDS if isinstance(row.fields.get(name), str)), None)
     if text is None:
         raise InputError(
-            f"{row.where}: no text under any of {', '.join(TEXT_FIELDS)}; it has {', '.join(row.fields) or 'nothing'}. "
+            f"{row.where}: no text under any of {', '.join(TEXT_FIELDS)}; it has {listed(row.fields)}. "
             "Correct or remove the line."
         )
     return row.where, identity_of(row.fields, row.where), text
