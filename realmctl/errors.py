@@ -43,7 +43,7 @@ EXIT_CODES = {
 THREAD_MESSAGE = "can't start new thread"
 LONGEST_REASON = 300
 """Characters of what another library says that a message repeats."""
-MOST_LISTED = 20
+LISTED = 20
 FEWER_PROCESSES = "End other processes, or use fewer --workers where the command has that option."
 OUR_PACKAGES = ("realmctl", "stages")
 
@@ -51,8 +51,8 @@ OUR_PACKAGES = ("realmctl", "stages")
 def listed(names: Iterable[str]) -> str:
     """Names out of a user's file, for a message: the first twenty, each with its first characters."""
     known = [name[:LONGEST_REASON] for name in names]
-    more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
-    return ", ".join(known[:MOST_LISTED]) + more or "nothing"
+    more = f" and {len(known) - LISTED:,} more" if len(known) > LISTED else ""
+    return ", ".join(known[:LISTED]) + more or "nothing"
 
 
 class RealmctlError(Exception):

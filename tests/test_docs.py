@@ -121,8 +121,8 @@ def test_command_reference_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python docs/make_commands.py"
 
 
-def test_contributing_names_every_room() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+def test_the_tour_names_every_room() -> None:
+    text = (ROOT / "docs" / "code.md").read_text(encoding="utf-8")
     core = [path.parent for path in (ROOT / "realmctl").glob("*/__init__.py")]
     assert core and not [folder for folder in core if f"{folder.name}/" not in text]
     rooms = [path.parent for kind in ("extras", "lab") for path in (ROOT / "realmctl" / kind).glob("*/__init__.py")]
