@@ -9,6 +9,7 @@ OFFERS = {
         "lm-init": "realmctl.lab.language_models.lm_init:LmInit",
         "lm-finetune": "realmctl.lab.language_models.lm_finetune:LmFinetune",
         "generate-queries": "realmctl.lab.language_models.generate_queries:GenerateQueries",
+        "revela-init": "realmctl.lab.language_models.revela.revela_init:RevelaInit",
     },
     "realmctl.answerers": {
         "generative": "realmctl.lab.language_models.generative:GenerativeAnswerer",
