@@ -198,6 +198,7 @@ def test_the_whole_chain_runs_as_it_stands(realmctl: Command, monkeypatch: pytes
         "rerank",
         "rerank-finetune",
         "cut-queries",
+        "revela-init",
     }  # they stand on pages of their own
     assert open_artifact("artifacts/utility").metrics["queries"] > 0
     assert open_artifact("artifacts/scores").metrics["questions"] == 3

@@ -152,6 +152,7 @@ stages:
   queries: {stage: generate-queries, blocks: blocks, lm: babbler}
   language-model: {stage: lm-init, spans: spans, lm: t5}
   closed-book: {stage: lm-finetune, lm: t5, questions: questions.jsonl}
+  revela: {stage: revela-init, blocks: blocks, retriever: retriever, lm: babbler}
   datastore: {stage: build-datastore, spans: spans, encoder: encoder}
   knn: {stage: eval-knn-lm, spans: spans, encoder: encoder, datastore: datastore}
   judgements: {stage: judge, blocks: blocks, rankings: [run.trec], queries: questions.jsonl, lm: m, endpoint: "http://127.0.0.1:9"}

@@ -22,6 +22,7 @@ from realmctl.lab.knn_lm.eval_knn_lm import EvalKnnLm
 from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.lm_init import LmInit
+from realmctl.lab.language_models.revela.revela_init import RevelaInit
 from realmctl.lab.late_interaction.late_embed import LateEmbed
 from realmctl.lab.late_interaction.late_rank import LateRank
 from realmctl.lab.retromae.retromae_init import RetromaeInit
@@ -108,6 +109,14 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "eval-cloze": EvalCloze(blocks=chain.blocks, method="bm25"),
         "eval-utility": utility,
         "lm-init": LmInit(spans=chain.spans, lm=t5, **LM),
+        "revela-init": RevelaInit(
+            blocks=chain.blocks,
+            retriever=chain.retriever,
+            lm=babbler,
+            blocks_each=2,
+            length=40,
+            **{**LM, "batch_size": 4},
+        ),
         "lm-finetune": LmFinetune(lm=t5, questions=chain.questions, answer_length=12, **LM),
         "build-datastore": datastore,
         "eval-knn-lm": EvalKnnLm(datastore=datastore.make(folder / "datastore"), **store),

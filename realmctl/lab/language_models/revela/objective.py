@@ -120,7 +120,7 @@ class RevelaObjective(Objective[RevelaBatch]):
         loss_BL = F.cross_entropy(logits_BLV.transpose(1, 2), target_BL, reduction="none") * counts_BL
         right = ((logits_BLV.argmax(-1) == target_BL) * counts_BL).sum()
         same = (similar_BB.detach() * (document_B == document_B[:, None])).sum()
-        sums = {"accuracy": (right, counts_BL.sum()), "same_document": (same, float(len(ids_BL)))}
+        sums: Sums = {"accuracy": (right, counts_BL.sum()), "same_document": (same, float(len(ids_BL)))}
         return loss_BL.sum() / counts_BL.sum(), sums
 
 

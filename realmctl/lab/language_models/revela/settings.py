@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Self
+
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
@@ -16,12 +19,12 @@ class RevelaSettings(TrainSettings):
     lm: str = source("Causal language model that reads: a folder or a hub id.", hub=True)
     steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
     batch_size: int = setting(
-        "Blocks per step, which read each other. The paper has 16.", default=16, at_least=3, at_most=1024
+        "Blocks per step, which read each other. The paper has 16.", default=16, at_least=2, at_most=1024
     )
     blocks_each: int = setting(
         "Neighbouring blocks of a document in a batch; the other blocks of the batch are of other documents.",
         default=4,
-        at_least=2,
+        at_least=1,
         at_most=1024,
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
@@ -48,3 +51,8 @@ class RevelaSettings(TrainSettings):
                 f"--blocks-each {self.blocks_each} leaves no room for another document in a batch of {self.batch_size} blocks. Use a larger "
                 "--batch-size, or a smaller --blocks-each."
             )
+
+    def with_batch(self, examples: int) -> Self:
+        return dataclasses.replace(
+            super().with_batch(examples), blocks_each=min(self.blocks_each, max(1, examples // 2))
+        )
