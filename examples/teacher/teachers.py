@@ -24,7 +24,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ from realmctl.log import say
 from realmctl.pipeline.discovery import own_stages
 
 DEPTH = 50
-TEACHER = {"hard_negatives": 7, "batch_size": 8, "lr": 2e-5, "optimizer": "adamw", "max_length": 256}
+TEACHER = {"hard_negatives": 3, "batch_size": 8, "lr": 5e-5, "optimizer": "adamw", "max_length": 192}
 STUDENT = {"loss": "kl", "hard_negatives": 6, "batch_size": 32, "lr": 2e-5, "optimizer": "adamw"}
 PAIRS = (("rerank", "best"), ("reader", "best"), ("student", "encoder"), ("student-best", "best"))
 ARMS = {
@@ -144,11 +144,19 @@ def taught_student(bench: Bench, teacher: str, questions: int, steps: int) -> Ar
 
 
 def measure(
-    bench: Bench, teacher: str, model: str | None, recorder: Recorder, encoder: str, questions: int, steps: int
+    bench: Bench,
+    teacher: str,
+    model: str | None,
+    recorder: Recorder,
+    encoder: str,
+    questions: int,
+    steps: int,
+    arms: Sequence[str] = tuple(ARMS),
 ) -> None:
     """Measure what the results do not have of a domain and a seed."""
     student: Artifact | None = None
-    for arm, search in ARMS.items():
+    for arm in arms:
+        search = ARMS[arm]
         place = {
             "domain": bench.domain.name,
             "split": bench.domain.split,
@@ -221,6 +229,7 @@ def main() -> None:
     parser.add_argument("--student-steps", type=int, default=300)
     parser.add_argument("--questions", type=int, default=3000, help="Pieces of sentences that the teacher reads.")
     parser.add_argument("--judged", type=int, default=0, help="Test questions of each domain; 0: all of them.")
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS), help="Arms to measure.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workspace", type=Path, default=Path("teacher"))
     parser.add_argument("--results", type=Path, required=True)
@@ -245,7 +254,7 @@ def main() -> None:
                 sources, domain.name, given.encoder, workspace, seed, given.teacher_steps
             )
             bench = opened(domain, start, given.encoder, workspace, seed)
-            measure(bench, teacher, given.model, recorder, name, given.questions, given.student_steps)
+            measure(bench, teacher, given.model, recorder, name, given.questions, given.student_steps, given.arms)
     print(table(given.results))
 
 
