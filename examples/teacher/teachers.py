@@ -67,9 +67,11 @@ def drawn(domain: Domain, count: int, workspace: Path) -> Domain:
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     rows = [head, *(line for line in lines if line.split("\t")[0] in kept), ""]
     (folder / "qrels" / f"{domain.split}.tsv").write_text("\n".join(rows), encoding="utf-8")
-    for name in ("queries.jsonl", domain.corpus.name):
-        if not (folder / name).exists():
-            (folder / name).symlink_to((domain.folder / name).resolve())
+    asked = (domain.folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    asked = [line for line in asked if str(json.loads(line)["_id"]) in kept]
+    (folder / "queries.jsonl").write_text("\n".join([*asked, ""]), encoding="utf-8")
+    if not (folder / domain.corpus.name).exists():
+        (folder / domain.corpus.name).symlink_to(domain.corpus.resolve())
     return replace(domain, folder=folder)
 
 
