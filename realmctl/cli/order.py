@@ -18,7 +18,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Index and search": ("embed", "build-index", "search", "eval-cloze"),
     "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
     "Questions and answers": ("finetune", "eval-em", "ask"),
-    "Runs and artifacts": ("run", "schema", "ls", "show", "compare", "pin", "verify"),
+    "Runs and artifacts": ("run", "ls", "show", "compare", "pin", "verify"),
 }
 OTHERS = "More commands"
 ROOMS = {"realmctl.extras": "Extras", "realmctl.lab": "Lab"}

@@ -12,11 +12,11 @@ import yaml
 
 from realmctl import registry
 from realmctl.cli.available_stages import available_stages
+from realmctl.extras.schema.schema import schema
 from realmctl.pipeline.fields import roles
 from realmctl.pipeline.pipeline_file import pair
-from realmctl.pipeline.schema import schema
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = [
     *sorted((ROOT / "examples").glob("*.yaml")),
     *sorted((ROOT / "realmctl").rglob("*.yaml")),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from json import dumps
 
 from realmctl.cli import available_stages
+from realmctl.extras.schema.schema import schema as schema_of
 from realmctl.pipeline import Command, Show
-from realmctl.pipeline.schema import schema as schema_of
 
 
 class Schema(Command):
