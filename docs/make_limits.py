@@ -71,6 +71,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "corpus.formats.passages.MAX_JSON_FILE": ("bytes", "a JSON file that is read whole"),
         "extras.filters.MOST_CHARACTERS": ("characters", "a filter"),
         "extras.filters.MOST_VALUES": ("", "values that a filter compares with"),
+        "extras.filters.MOST_READ": ("", "texts that a filter reads"),
         "corpus.fields_file.MOST_FIELDS": ("", "different fields of all documents; further ones are left out"),
         "corpus.fields_file.MOST_BYTES": ("bytes", "fields.json of blocks"),
         "extras.documents.html_lines.MOST_METAS": ("", "elements `meta` of a page of HTML that are looked at"),

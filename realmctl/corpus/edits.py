@@ -4,7 +4,7 @@
     {"op": "update", "id": "d4", "text": "The new text of the document."}
     {"op": "remove", "title": "Wamley"}
 
-An added document comes last. An updated document keeps its place, its id and, without a new title, its title. Line ends of the new text are
+An added document comes last. An updated document keeps its place, its id and, where the edit has none, its title and its `fields`, an object. Line ends of the new text are
 kept where the blocks of the former text have line ends.
 """
 
@@ -16,23 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.corpus.document import Document
+from realmctl.corpus.fields import NOTHING, Fields, kept
 from realmctl.corpus.formats.records import encodable
 from realmctl.errors import InputError
 from realmctl.inputs.rows import json_value, text_rows
 
 FIELDS = {"add": ("id", "text"), "update": ("text",), "remove": ()}
 """The fields that each operation must have. `update` and `remove` also need an id or a title."""
-OPTIONAL = {"add": ("title",), "update": ("id", "title"), "remove": ("id", "title")}
+OPTIONAL = {"add": ("title", "fields"), "update": ("id", "title", "fields"), "remove": ("id", "title")}
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One line of an edits file. `where` is its file and line, for messages."""
+    """One line of an edits file. fields: NOTHING itself where it has none. where: its file and line, for messages."""
 
     op: str
     id: str | None
     title: str | None
     text: str
+    fields: Fields
     where: str
 
 
@@ -58,7 +60,10 @@ def _edit(line: str, where: str) -> Edit:
         raise InputError(
             f"{where}: {op} has no field {', '.join(unknown)}. Its fields are {', '.join(sorted(allowed))}."
         )
-    values = {name: _text(record[name], name, where) for name in record if name != "op"}
+    fields = record.get("fields", NOTHING)
+    if not isinstance(fields, dict):
+        raise InputError(f"{where}: fields are {json.dumps(fields)[:80]}, and an object is needed. Correct the line.")
+    values = {name: _text(record[name], name, where) for name in record if name not in ("op", "fields")}
     missing = [name for name in FIELDS[op] if not values.get(name, "").strip()]
     if op != "add" and not (values.get("id") or values.get("title")):
         missing.append("id or title")
@@ -66,7 +71,14 @@ def _edit(line: str, where: str) -> Edit:
         raise InputError(
             f"{where}: {op} needs {' and '.join(missing)}, and an empty one does not count. Correct the line."
         )
-    return Edit(op, values.get("id"), values.get("title"), values.get("text", ""), where)
+    return Edit(
+        op,
+        values.get("id"),
+        values.get("title"),
+        values.get("text", ""),
+        kept(fields) if fields is not NOTHING else fields,
+        where,
+    )
 
 
 def _text(value: object, name: str, where: str) -> str:
@@ -85,7 +97,7 @@ def apply_edits(titles: Mapping[str, str], edits: Iterable[Edit]) -> dict[str, D
         edits: the edits; each one sees the result of those before it.
 
     Returns:
-        The documents by id, in their new order. None: the document did not change.
+        The documents by id, in their new order. None: the document did not change. Their fields are NOTHING itself where they are those of before.
 
     Raises:
         InputError: an edit names a document that is not there, adds an id that is there, or names a title that several
@@ -101,17 +113,19 @@ def apply_edits(titles: Mapping[str, str], edits: Iterable[Edit]) -> dict[str, D
             if edit.id in found:
                 raise InputError(f"{edit.where}: there is a document {edit.id!r} already. Use update, or another id.")
             key, title = edit.id, edit.title or ""
+            fields: Fields = {**edit.fields}
         else:
             key = _named(edit, found, ids_by_title)
             former = found[key]
             title = titles[key] if former is None else former.title
+            fields = former.fields if former and edit.fields is NOTHING else edit.fields
             ids_by_title[title].pop(key)
             if edit.id is not None and edit.title is not None:
                 title = edit.title
         if edit.op == "remove":
             del found[key]
             continue
-        found[key] = Document(key, title, edit.text, where=edit.where)
+        found[key] = Document(key, title, edit.text, fields=fields, where=edit.where)
         ids_by_title.setdefault(title, {})[key] = None
     return found
 

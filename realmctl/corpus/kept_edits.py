@@ -15,6 +15,7 @@ from pathlib import Path
 from realmctl.artifacts import Artifact
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.fields import Fields
 from realmctl.errors import InputError, listed
 from realmctl.log import say, warn
 
@@ -131,8 +132,8 @@ def apply_again(fresh: Artifact, former: Artifact, path: Path) -> bool:
                 gone.append(name)
                 continue
             else:
-                title, text = texts[name]
-                edit |= {"op": "add" if here is None else "update", "title": title, "text": text}
+                title, text, fields = texts[name]
+                edit |= {"op": "add" if here is None else "update", "title": title, "text": text, "fields": fields}
                 if here != source:
                     both.append(name)
             applied.append(name)
@@ -150,15 +151,15 @@ def apply_again(fresh: Artifact, former: Artifact, path: Path) -> bool:
     return bool(applied)
 
 
-def _texts(blocks: Artifact, wanted: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Title and text of the wanted documents."""
-    found = dict[str, tuple[str, list[str]]]()
+def _texts(blocks: Artifact, wanted: Collection[str]) -> dict[str, tuple[str, str, Fields]]:
+    """Title, text and fields of the wanted documents."""
+    found = dict[str, tuple[str, list[str], Fields]]()
     for block in Corpus(blocks):
         if block.document in wanted:
-            found.setdefault(block.document, (block.title, []))[1].append(block.text)
+            found.setdefault(block.document, (block.title, [], block.fields))[1].append(block.text)
     return {
-        name: (title, ("\n" if any("\n" in text for text in texts) else " ").join(texts))
-        for name, (title, texts) in found.items()
+        name: (title, ("\n" if any("\n" in text for text in texts) else " ").join(texts), fields)
+        for name, (title, texts, fields) in found.items()
     }
 
 

@@ -107,7 +107,7 @@ def _units(
         if document is None:
             yield ChunkedUnit([former.block(row) for row in rows[name]], counts=Counter(documents=1))
             continue
-        fields = former.block(rows[name].start).fields if name in rows else NOTHING
+        fields = former.block(rows[name].start).fields if document.fields is NOTHING else document.fields
         unit = chunk_unit([replace(document, has_lines=name in with_lines, fields=fields)])
         if not unit.blocks:
             warn(f"{document.where}: document {document.id!r} has no text to keep, and so no block.")

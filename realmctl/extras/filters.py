@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,9 +31,11 @@ OFFERS = {"realmctl.filters": {"expression": "realmctl.extras.filters:Filter"}}
 MOST_CHARACTERS = 4_000
 MOST_VALUES = 200
 """Values that a filter compares with."""
+MOST_READ = 5_000_000
+"""Texts that a filter may read, a field counted once for each `contains` and each order of texts: a second of one core. All else is looked up."""
 DEEPEST = 32
 """Parentheses and `not` within each other."""
-ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -68,15 +71,22 @@ class Filter(BlockFilter):
     def __init__(self, text: str, types: Mapping[str, FieldType]) -> None:
         if len(text) > MOST_CHARACTERS:
             raise ConfigError(f"the filter has {len(text):,} characters, and at most {MOST_CHARACTERS:,} are read.")
-        self.text, self.types, self.names = text, types, set[str]()
+        self.text, self.types, self.names, self._reads = text, types, set[str](), list[str]()
         self._tokens, self._at, self._values, self._depth = _tokens(text), 0, 0, 0
         self._test = self._any()
         if self._next.kind != "end":
             raise self._wrong("and, or, or the end")
 
     def rows(self, columns: Columns) -> RowIds:
-        """Return the rows of the blocks that pass, rising, int64."""
-        return np.flatnonzero(self._test(columns.of(self.names)))
+        """Return the rows of the blocks that pass, rising, int64. Raises ConfigError for a filter that would read more than `MOST_READ` texts."""
+        found = columns.of(self.names)
+        if (reads := sum(len(found[name].values) for name in self._reads)) > MOST_READ:
+            name, count = Counter(self._reads).most_common(1)[0]
+            raise ConfigError(
+                f"the filter {self.text[:200]!r} reads {reads:,} texts, {count} times the {len(found[name].values):,} different ones of {name}, and at "
+                f"most {MOST_READ:,} are read. Leave out some of `contains`, < and > of texts; == and `in` read none."
+            )
+        return np.flatnonzero(self._test(found))
 
     @property
     def _next(self) -> Token:
@@ -104,14 +114,14 @@ class Filter(BlockFilter):
         while self._is_word("or"):
             self._take()
             tests.append(self._all())
-        return tests[0] if len(tests) == 1 else lambda columns: np.logical_or.reduce([test(columns) for test in tests])
+        return _joined(tests, np.logical_or)
 
     def _all(self) -> Test:
         tests = [self._one()]
         while self._is_word("and"):
             self._take()
             tests.append(self._one())
-        return tests[0] if len(tests) == 1 else lambda columns: np.logical_and.reduce([test(columns) for test in tests])
+        return _joined(tests, np.logical_and)
 
     def _one(self) -> Test:
         if not (is_not := self._is_word("not")) and not self._is_sign("("):
@@ -192,35 +202,45 @@ class Filter(BlockFilter):
         if kind == "list" and how not in ("contains", "in"):
             raise ConfigError(f"the filter compares {name}, a list, by {how}. Write {name} contains {first!r}.")
         is_one_of = how in ("in", "==", "!=")
-        if how == "contains":
-            test: Callable[..., bool] = lambda value: first in value  # noqa: E731
-        elif kind == "list":
-            test = lambda value: not {*values}.isdisjoint(value)  # noqa: E731
-        elif kind == "date":
-            test = _one_of_dates(values) if is_one_of else _date_in_order(ORDERS[how], str(first))
-        elif is_one_of:
-            test = frozenset(values).__contains__
+        if kind == "date":
+            order = np.equal if is_one_of else ORDERS[how]
+            tests = [_of_date(name, order, str(value).encode()) for value in values]
+            found = _joined(tests, np.logical_or)
+        elif is_one_of or kind == "list":
+            found = lambda columns: columns[name].is_one_of(values)  # noqa: E731
+        elif how == "contains":
+            self._reads.append(name)
+            found = lambda columns: columns[name].where(lambda value: first in value)  # type: ignore[operator]  # noqa: E731
+        elif kind == "number":
+            found = lambda columns: columns[name].which(ORDERS[how](columns[name].floats, first))  # noqa: E731
         else:
-            order = ORDERS[how]
-            test = lambda value: order(value, first)  # noqa: E731
-        return lambda columns: columns[name].where(test) ^ is_not
+            self._reads.append(name)
+            found = lambda columns: columns[name].where(lambda value: ORDERS[how](value, first))  # noqa: E731
+        return (lambda columns: ~found(columns)) if is_not else found
 
 
-def _one_of_dates(values: Sequence[str | float]) -> Callable[[str], bool]:
-    """Whether a date, as far as one of these is written, is that one."""
-    known = {str(each) for each in values}
-    lengths = {len(each) for each in known}
+def _joined(tests: Sequence[Test], join: np.ufunc) -> Test:
+    """Whether blocks pass all tests, or any, one after the other."""
+    if len(tests) == 1:
+        return tests[0]
 
-    def test(value: str) -> bool:
-        own = moment(value)
-        return any(own[:length] in known for length in lengths)
+    def test(columns: Mapping[str, Column]) -> Mask:
+        found = tests[0](columns)
+        for each in tests[1:]:
+            join(found, each(columns), out=found)
+        return found
 
     return test
 
 
-def _date_in_order(order: Callable[[Any, Any], bool], bound: str) -> Callable[[str], bool]:
-    """Whether a date, as far as the bound is written, stands so to it."""
-    return lambda value: order(moment(value)[: len(bound)], bound)
+def _of_date(name: str, order: Callable[[Any, Any], Any], bound: bytes) -> Test:
+    """Whether dates, as far as the bound is written, stand so to it."""
+
+    def test(columns: Mapping[str, Column]) -> Mask:
+        column = columns[name]
+        return column.which(order(column.moments.astype(f"S{len(bound)}"), bound))
+
+    return test
 
 
 def _tokens(text: str) -> list[Token]:

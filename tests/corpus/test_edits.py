@@ -7,6 +7,7 @@ import json
 import pytest
 
 from realmctl.corpus.edits import apply_edits, read_edits
+from realmctl.corpus.fields import NOTHING
 from realmctl.errors import InputError
 
 STORED = {"a": "One", "b": "Two", "c": "Two"}
@@ -84,3 +85,21 @@ def test_a_bad_line_is_named(tmp_path, line, message):
 def test_a_file_without_edits(tmp_path):
     with pytest.raises(InputError, match="has no edit"):
         applied(tmp_path, "", "  ")
+
+
+def test_fields_are_those_of_the_edit_or_stay(tmp_path):
+    found = applied(
+        tmp_path,
+        {"op": "add", "id": "d", "text": "x", "fields": {"Date": "2024-05-01", "tags": ["a"], "none": ""}},
+        {"op": "update", "id": "d", "text": "y"},
+        {"op": "add", "id": "e", "text": "x"},
+        {"op": "update", "id": "a", "text": "y"},
+        {"op": "update", "id": "b", "text": "y", "fields": {}},
+        {"op": "update", "id": "b", "text": "z"},
+    )
+    assert found["d"].fields == {"date": "2024-05-01", "tags": ["a"]} and found["e"].fields == {}
+    assert found["a"].fields is NOTHING and found["b"].fields == {} and found["b"].fields is not NOTHING
+    with pytest.raises(InputError, match=r"edits.jsonl:1: fields are \[1\], and an object is needed"):
+        applied(tmp_path, {"op": "update", "id": "a", "text": "y", "fields": [1]})
+    with pytest.raises(InputError, match="remove has no field fields"):
+        applied(tmp_path, {"op": "remove", "id": "a", "fields": {}})

@@ -131,3 +131,21 @@ def test_edits_stay_under_other_settings_of_chunk(folder):
     revise(folder, UPDATE, REMOVE)
     made = chunk(folder, "train:150")
     assert texts(made) == {"a.txt": UPDATE["text"], "c.txt": "The document c is as it was."}
+
+
+def test_fields_of_edits_are_kept_with_them(folder):
+    def fields(blocks):
+        return {block.document: block.fields for block in Corpus(blocks) if block.fields}
+
+    (folder / "m.md").write_text("---\ndate: 2024-01-02\nsource: wiki\n---\nThe document m is as it was.\n")
+    chunk(folder)
+    given = {"date": "2025-03-04", "tags": ["x"]}
+    made = revise(folder, {**ADD, "fields": given}, {**UPDATE, "id": "m.md"})
+    wanted = {"new": given, "m.md": {"date": "2024-01-02", "source": "wiki"}}
+    assert fields(made) == wanted and made.path.name == "v3"
+    (folder / "d.txt").write_text("A document more.")
+    assert fields(chunk(folder)) == wanted
+    made = revise(
+        folder, {**UPDATE, "id": "m.md", "fields": {"date": "2026-01-01"}}, {**UPDATE, "id": "new", "fields": {}}
+    )
+    assert fields(made) == {"m.md": {"date": "2026-01-01"}}

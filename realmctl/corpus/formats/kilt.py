@@ -14,7 +14,7 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Link
-from realmctl.corpus.formats.records import document_of, encodable
+from realmctl.corpus.formats.records import FieldNames, document_of, encodable
 from realmctl.corpus.formats.wikipedia import link_target
 from realmctl.errors import InputError
 from realmctl.inputs.rows import json_lines
@@ -30,6 +30,7 @@ def is_kilt(record: Mapping[str, object]) -> bool:
 
 def read_kilt(file: CorpusFile) -> Iterator[Document]:
     """Yield the pages of a knowledge source with their links. Headings are dropped."""
+    names = FieldNames(kept=file.settings.kept_fields)
     for row in json_lines(file.path):
         paragraphs, links = row.fields.get("text"), row.fields.get("anchors") or []
         if not isinstance(paragraphs, list) or not all(isinstance(paragraph, str) for paragraph in paragraphs):
@@ -40,7 +41,7 @@ def read_kilt(file: CorpusFile) -> Iterator[Document]:
             raise InputError(
                 f"{row.where}: anchors is not a list of objects, as KILT has it. Correct or remove the line."
             )
-        page = document_of(row._replace(fields={**row.fields, "text": ""}), f"{file.name}-{row.number}")
+        page = document_of(row._replace(fields={**row.fields, "text": ""}), f"{file.name}-{row.number}", names)
         text, found = _joined(paragraphs, links, page.title)
         yield dataclasses.replace(page, text=encodable(text, row.where), links=tuple(found))
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found
+from realmctl.corpus.fields import kept
 from realmctl.corpus.formats.records import IDS, encodable
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE, elements
 from realmctl.corpus.wrapped import unwrapped
@@ -75,7 +76,8 @@ def read_squad(file: CorpusFile) -> Iterator[Document]:
 
 
 def read_trec(file: CorpusFile) -> Iterator[Document]:
-    """Yield the documents of a TREC file: their <DOCNO>, the headline, and the text without tags."""
+    """Yield the documents of a TREC file: their <DOCNO>, the headline, the text without tags, and elements that `--keep-fields` names, such as <DATE>."""
+    names = {name: _element(name) for name in file.settings.kept_fields}
     for where, _, lines in elements(file.path, "<DOC>", "</DOC>"):
         content = "\n".join(lines)
         identity = DOCNO.search(content)
@@ -83,7 +85,15 @@ def read_trec(file: CorpusFile) -> Iterator[Document]:
             raise InputError(f"{where}: a <DOC> without <DOCNO>. Correct or remove the document.")
         text = "\n\n".join(TEXT.findall(content)) or TITLE.sub("", DOCNO.sub("", content))
         title = TITLE.search(content)
-        yield Document(identity[1], _without_tags(title[1]) if title else "", _without_tags(text), where=where)
+        held = {name: pattern.findall(content) for name, pattern in names.items()}
+        fields = kept({name: _without_tags(values[0]) for name, values in held.items() if values})
+        yield Document(
+            identity[1], _without_tags(title[1]) if title else "", _without_tags(text), fields=fields, where=where
+        )
+
+
+def _element(name: str) -> re.Pattern[str]:
+    return re.compile(rf"<{re.escape(name)}>(.*?)</{re.escape(name)}>", re.IGNORECASE | re.DOTALL)
 
 
 def _without_tags(text: str) -> str:

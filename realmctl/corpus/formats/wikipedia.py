@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found, Link, SkippedPage
+from realmctl.corpus.fields import kept
 from realmctl.corpus.formats.records import read_json_lines
 from realmctl.corpus.formats.tagged import elements
 from realmctl.corpus.languages import variants_of
@@ -26,6 +27,7 @@ from realmctl.errors import InputError
 DOC_ID = re.compile(r'\bid="([^"]*)"')
 DOC_TITLE = re.compile(r'\btitle="(.*?)"(?=\s*>\s*$|\s+\w+=")')
 """WikiExtractor does not escape the quotes of a title, so it ends before another attribute or the end of the tag."""
+ATTRIBUTE = re.compile(r'\b(\w+)="([^"]*)"')
 LINK = re.compile(r'<a href="([^"<>]*)"[^<>]*>([^<]*)</a>|</?a\b[^<>]*>')
 
 
@@ -64,12 +66,15 @@ def read_wikiextractor(file: CorpusFile) -> Iterator[Found]:
 
 
 def read_doc_text(file: CorpusFile) -> Iterator[Found]:
-    """Yield the articles of WikiExtractor's text output."""
+    """Yield the articles of WikiExtractor's text output, with the attributes that `--keep-fields` names, such as url."""
+    names = {*file.settings.kept_fields}
     for where, first, lines in elements(file.path, "<doc ", "</doc>"):
         identity, title = DOC_ID.search(first), DOC_TITLE.search(first)
         if not identity:
             raise InputError(f"{where}: a <doc> without an id. Correct the line.")
-        yield _article(Document(identity[1], title[1] if title else "", "\n".join(lines), where=where), file)
+        fields = kept({name: html.unescape(value) for name, value in ATTRIBUTE.findall(first) if name in names})
+        page = Document(identity[1], title[1] if title else "", "\n".join(lines), fields=fields, where=where)
+        yield _article(page, file)
 
 
 def _article(page: Document, file: CorpusFile) -> Found:

@@ -166,17 +166,18 @@ def pages(path: Path, site: Site | None = None, part: DumpPart = WHOLE) -> Itera
     """
     reader = _Reader(path, site or Site())
     parser = _parser(reader)
-    fed = 0
+    fed = place = 0
     try:
         for piece in part.pieces(path):
             for begin in range(0, len(piece), FEED_BYTES):
                 feed = piece[begin : begin + FEED_BYTES]
                 parser.Parse(feed, False)
                 fed += len(feed)
-                if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
+                place = max(place, parser.CurrentByteIndex)  # expat 2.6 says -1 while it waits for the end of a tag
+                if fed - place > MAX_TAG_BYTES:
                     raise InputError(
                         f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte "
-                        f"{parser.CurrentByteIndex + part.skipped}. This is not a MediaWiki dump."
+                        f"{place + part.skipped}. This is not a MediaWiki dump."
                     )
                 while reader.pages:
                     yield reader.pages.popleft()

@@ -45,7 +45,7 @@ from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.filters import filtered
+from realmctl.retrieval.search.filters import filter_of, filtered
 from realmctl.retrieval.search.methods import FUSED, hybrid, start_method
 from realmctl.retrieval.search.opening import require_blocks
 from realmctl.retrieval.search.postings import Bm25Ranking
@@ -228,6 +228,10 @@ class Models:
             )
             for one, answered in zip(asked, found, strict=True)
         ]
+
+    def unread(self, within: Sequence[str]) -> set[str]:
+        """The fields that filters name and that are not in memory yet. Raises ConfigError."""
+        return self.corpus.columns.unread({name for each in within for name in filter_of(each, self.corpus).names})
 
     def passing(self, within: Sequence[str]) -> RowIds:
         """Rows of the blocks that pass filters, rising. Raises ConfigError."""

@@ -78,7 +78,7 @@ class Service:
     def __init__(self, models: Models, versions: Versions, edits_allowed: bool, most_waiting: int) -> None:
         self.models, self.versions, self.edits_allowed = models, versions, edits_allowed
         self.most_waiting, self.refused = most_waiting, 0
-        self.latencies, self._worker = Latencies(), Worker(most_waiting)
+        self.latencies, self._worker, self._reader = Latencies(), Worker(most_waiting), Worker(most_waiting)
         self._editing, self._changing, self._start = threading.Lock(), threading.Lock(), time.monotonic()
         self._stopped, self._held = threading.Event(), versions.held()
         self._models_at_start, self._told = versions.models_now(), set[str]()
@@ -94,9 +94,46 @@ class Service:
         def found(models: Models, batch: Sequence[Search]) -> list[SearchReply]:
             return models.search(batch, within)
 
-        return self._submit(
-            "search", ("search", asked.method, asked.rerank, asked.top, asked.filter, *within), found, asked
-        )
+        def submit() -> Future[SearchReply]:
+            kind = ("search", asked.method, asked.rerank, asked.top, asked.filter, *within)
+            return self._submit("search", kind, found, asked)
+
+        read = self.fields_read((*within, *([asked.filter] if asked.filter else ())))
+        if read.done():
+            return submit()
+        reply = Future[SearchReply]()
+
+        def copy(done: Future[SearchReply]) -> None:
+            if error := done.exception():
+                reply.set_exception(error)
+            else:
+                reply.set_result(done.result())
+
+        def submitted(_: object) -> None:
+            try:
+                submit().add_done_callback(copy)
+            except QueueFull as full:
+                reply.set_exception(full)
+
+        read.add_done_callback(submitted)
+        return reply
+
+    def fields_read(self, filters: Filters) -> Future[object]:
+        """Read the fields that filters name, in a thread of its own: it takes seconds of a million documents. What is wrong with a filter is not told here.
+
+        Raises QueueFull.
+        """
+        models, done = self.models, Future[object]()
+        try:
+            names = models.unread(filters)
+        except ConfigError:
+            names = set()
+        if names:
+            return self._reader.submit(
+                "fields", lambda batch: [models.corpus.columns.of(each) for each in batch], names
+            )
+        done.set_result(None)
+        return done
 
     def model_names(self) -> list[str]:
         """The names of the models that embed and rerank."""
@@ -351,6 +388,7 @@ class Service:
     def stop(self) -> None:
         """Compute what waits, then end the worker."""
         self._stopped.set()
+        self._reader.stop()
         self._worker.stop()
 
 

@@ -17,6 +17,9 @@ from realmctl.retrieval.names import FILTERS
 class BlockFilter(ABC):
     """A filter that was read for blocks with some fields. Raises ConfigError for what is no filter of these."""
 
+    names: set[str]
+    """The fields that it names."""
+
     @abstractmethod
     def __init__(self, text: str, types: Mapping[str, FieldType]) -> None: ...
 

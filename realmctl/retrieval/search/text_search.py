@@ -13,7 +13,7 @@ import numpy as np
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.blocks import Block
-from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
@@ -119,20 +119,33 @@ class TextSearch:
                 break
         return copies
 
-    def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[Scores, RowIds]:
+    def search_batch(
+        self, questions: Sequence[str], k: int = 5, filter: str | Sequence[str] | None = None
+    ) -> tuple[Scores, RowIds]:
         """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first and not reranked.
 
-        k is at most the number of blocks. `blocks[row]` is the block in a row.
+        k is at most the number of blocks, or of those that pass `filter`, which is as of `search`. `blocks[row]` is the block in a row. With a filter
+        BM25 may find fewer that share a word with a question: then the last rows are -1, with scores of -inf.
 
         Raises:
-            ConfigError: a question is empty, k is below 1, or the model retrieves no blocks.
+            ConfigError: a question is empty, k is below 1, the filter is none of these blocks, or the model retrieves no blocks.
         """
         require_questions(questions, "k", k)
-        width = min(k, len(self.blocks))
+        among = filtered(filter, self.blocks)
+        width = min(k, len(self.blocks) if among is None else len(among))
         found = [(np.empty((0, width), np.float32), np.empty((0, width), np.int64))]
         for batch in batched(questions, QUESTIONS_AT_ONCE):
-            found.append(self.searcher.nearest(self.searcher.tokens(batch), k))
+            tokens = self.searcher.tokens(batch)
+            found.append(self.searcher.nearest(tokens, k) if among is None else self._padded(tokens, width, among))
         scores, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return scores, rows
+
+    def _padded(self, tokens: list[TokenIds], width: int, among: RowIds) -> tuple[Scores, RowIds]:
+        scores = np.full((len(tokens), width), -np.inf, np.float32)
+        rows = np.full((len(tokens), width), -1, np.int64)
+        for own, (its_scores, its_rows) in enumerate(self.searcher.ranked(tokens, width, among) if width else ()):
+            count = min(width, len(its_rows))
+            scores[own, :count], rows[own, :count] = its_scores[:count], its_rows[:count]
         return scores, rows
 
     def __repr__(self) -> str:

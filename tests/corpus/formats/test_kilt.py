@@ -96,3 +96,10 @@ def test_questions_with_provenance(tmp_path):
     path.write_text(json.dumps({**QUESTION, "output": [{"answer": "x", "provenance": [{}]}]}))
     with pytest.raises(InputError, match="KILT"):
         read_questions(path)
+
+
+def test_named_fields_of_a_page_are_kept(tmp_path):
+    page = {**PAGE, "categories": "Cities", "history": {"url": "https://e.org/Rome", "revid": "7"}}
+    (tmp_path / "k.jsonl").write_text(json.dumps(page) + "\n")
+    [found] = documents([tmp_path / "k.jsonl"], CorpusSettings(keep_fields="categories,history.url"))
+    assert found.fields == {"categories": "Cities", "history.url": "https://e.org/Rome"}

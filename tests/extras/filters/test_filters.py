@@ -284,3 +284,49 @@ def test_limits(monkeypatch):
     Filter("year in [1, 2]", TYPES)
     with pytest.raises(ConfigError, match="more than 2 values"):
         Filter("year in [1, 2, 3]", TYPES)
+
+
+@pytest.mark.parametrize("texts", ["source", "year"])
+def test_texts_and_numbers_pass_in_their_order_and_text_by_a_part(corpus, texts):
+    """Many different values, each of which is looked up once."""
+    held = [block.fields.get(texts) for block in corpus]
+    bound = {"source": "handbook", "year": 1994.5}[texts]
+    for how, compare in OPERATORS.items():
+        wanted = [row for row, value in enumerate(held) if (how == "!=" if value is None else compare(value, bound))]
+        assert filtered(f"{texts} {how} {json.dumps(bound)}", corpus).tolist() == wanted
+    if texts == "source":
+        wanted = [row for row, value in enumerate(held) if value is not None and "k" in value]
+        assert filtered('source contains "k"', corpus).tolist() == wanted
+
+
+def test_a_filter_that_would_read_too_much_is_refused_and_one_that_looks_up_is_not(corpus, monkeypatch):
+    different = len({block.document for block in corpus})
+    monkeypatch.setattr(filters, "MOST_READ", 3 * different)
+    parts = [f'document contains "{letter}"' for letter in "abcd"]
+    assert filtered(" or ".join(parts[:3]), corpus).tolist() == []
+    with pytest.raises(ConfigError, match=rf"4 times the {different} different ones of document, and at most"):
+        filtered(" or ".join(parts), corpus)
+    assert len(filtered(" or ".join(f'document == "d{number}"' for number in range(150)), corpus)) == len(corpus)
+
+
+@pytest.mark.parametrize("method", ["dense", "bm25", "hybrid"])
+def test_a_batch_is_filtered_too(made, corpus, method):
+    blocks, retriever, indexes = made
+    inputs = SearchInputs(blocks=blocks, retriever=retriever, index=indexes["exact"], precision="fp32", device="cpu")
+    search = TextSearch(start_method(SearchProfile.of(blocks, method), inputs), corpus)
+    questions, text = ["Where was Ada Lorn born?", "Brightwell", "zzz"], "year > 1995"
+    scores, rows = search.search_batch(questions, k=4, filter=text)
+    assert scores.shape == rows.shape == (3, 4) and scores.dtype == np.float32 and rows.dtype == np.int64
+    passing = {*filtered(text, corpus).tolist()}
+    for question, own_scores, own in zip(questions, scores, rows, strict=True):
+        [(wanted_scores, wanted)] = search.searcher.ranked(
+            search.searcher.tokens([question]), 4, filtered(text, corpus)
+        )
+        wanted_scores, wanted = wanted_scores[:4], wanted[:4]
+        count = len(wanted)
+        assert (
+            own[:count].tolist() == wanted.tolist() and (own[count:] == -1).all() and {*own[:count].tolist()} <= passing
+        )
+        assert np.allclose(own_scores[:count], wanted_scores) and (own_scores[count:] == -np.inf).all()
+    assert search.search_batch(questions, k=4, filter="year > 3000")[1].shape == (3, 0)
+    assert search.search_batch([], k=4, filter=text)[1].shape == (0, 4)

@@ -5,10 +5,13 @@ Rankings are measured a few hundred queries at a time, so a long run needs littl
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +23,7 @@ from realmctl.extras.ir.ranking.trec import Relevance, read_run, trec_named
 from realmctl.questions.per_query import PER_QUERY, PerQuery
 
 QUERIES_AT_ONCE = 512
+MEASURE = re.compile(r"(?P<name>\w+)(?:\((?P<parameters>.*)\))?(?:@(?P<cutoff>[-+]?\d{1,99}(?:\.\d{1,20})?))?")
 MAX_CUTOFF = 10**6
 """Greatest number behind an @. The programs behind ir-measures end the process at a number that they cannot hold, or at 0."""
 GRADES = frozenset({"rel", "min_rel", "max_rel"})
@@ -47,7 +51,7 @@ def parsed(names: str) -> list[object]:
     if not words:
         raise ConfigError("--measures names no measure. Use names such as nDCG@10, AP, RR@10 and R@100.")
     try:
-        measures = [ir_measures.parse_measure(word) for word in words]
+        measures = [_measure(word) for word in words]
         for measure in measures:
             _require_ranges(measure.params)
         if unusable := [str(each) for each in measures if not ir_measures.DefaultPipeline.supports(each)]:
@@ -61,6 +65,25 @@ def parsed(names: str) -> list[object]:
             f"--measures {names!r}: {str(error).removesuffix('.')}. Use names of ir-measures such as nDCG@10, AP, RR@10, R@100 and Success@5."
         ) from None
     return measures
+
+
+def _measure(name: str) -> Any:
+    """Return the measure of ir-measures that is written `NAME@10` or `NAME(parameter=2)@10`. Its own `parse_measure` fails on Python 3.14.
+
+    Raises ValueError for what is written otherwise, and for an unknown name.
+    """
+    from ir_measures import measures
+
+    match = MEASURE.fullmatch(name)
+    if match is None or match["name"] not in measures.registry:
+        raise ValueError(f"measure not found: {name[:80]}")
+    kind = measures.registry[match["name"]]
+    call = ast.parse(f"f({match['parameters'] or ''})", mode="eval").body
+    if not isinstance(call, ast.Call) or call.args or not all(each.arg for each in call.keywords):
+        raise ValueError(f"{name[:80]}: parameters are written name=value")
+    found = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    cutoff = {kind.AT_PARAM: ast.literal_eval(match["cutoff"])} if match["cutoff"] else {}
+    return kind(**found, **cutoff)
 
 
 def _require_ranges(parameters: Mapping[str, object]) -> None:

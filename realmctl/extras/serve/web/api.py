@@ -135,12 +135,14 @@ async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
 @router.get("/blocks", responses=READING)
 async def block(name: BlockId, served: Served, within: Within = None) -> ServedBlockReply:
     """A block by its id."""
+    await reply_of(served.fields_read(tuple(within or ())))
     return served.block(name, tuple(within or ()))
 
 
 @router.get("/document", responses=READING)
 async def document(name: BlockId, served: Served, within: Within = None) -> DocumentReply:
     """The document of a block, as the blocks that it was cut into; of a long one 200 around the block."""
+    await reply_of(served.fields_read(tuple(within or ())))
     return served.document(name, tuple(within or ()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -182,3 +183,23 @@ def test_queries_of_other_ids_are_blamed_and_not_the_documents(ranked, judged, t
     with pytest.raises(InputError, match=f"ids of the queries.*{re.escape(ranked)}.*{re.escape(judged)}") as error:
         list(module.require_judged({judged: {"d": 1}}, [(ranked, {"d": 1.0})]))
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nDCG@10", "AP", "P(rel=2)@5", "nDCG(dcg='exp-log2')@20", "IPrec@0.1", "nDCG(gains={1:2})@3"],
+)
+def test_a_name_is_what_ir_measures_makes_of_it(name):
+    """It parses names itself where Python has no `ast.Num`, so up to 3.13."""
+    import ir_measures
+
+    [found] = parsed(name)
+    assert name.partition("@")[0].partition("(")[0] == found.NAME
+    if sys.version_info < (3, 14):
+        assert found == ir_measures.parse_measure(name)
+
+
+@pytest.mark.parametrize("name", ["P(2)@5", "P(**{'rel': 2})@5", "P(rel=open('x'))@5", "P@5@6", "P(rel=1)(rel=2)"])
+def test_what_is_no_name_of_a_measure_is_refused(name):
+    with pytest.raises(ConfigError, match="--measures"):
+        parsed(name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
 import realmctl
+from realmctl.corpus.columns import Columns
 from realmctl.extras.serve.web.guards import FILTER_HEADER
 from tests.extras.serve.conftest import HEADERS, QUESTION, client_of
 
@@ -136,3 +138,24 @@ def test_fields_are_shown_by_every_way_in(tmp_path):
         assert found.block.fields == wanted
     finally:
         service.stop()
+
+
+def test_others_are_answered_while_fields_are_read(browser, monkeypatch):
+    """A million documents take seconds, and the worker is one."""
+    started, go, read = threading.Event(), threading.Event(), Columns._of
+
+    def slow(self, names):
+        started.set()
+        assert go.wait(20)
+        return read(self, names)
+
+    monkeypatch.setattr(Columns, "_of", slow)
+    asked, replies = {"query": QUESTION, "top": 3}, list[int]()
+    first = threading.Thread(
+        target=lambda: replies.append(browser.post("/api/v1/search", json={**asked, "filter": ONLY}).status_code)
+    )
+    first.start()
+    assert started.wait(20) and browser.post("/api/v1/search", json=asked).status_code == 200 and not replies
+    go.set()
+    first.join(20)
+    assert replies == [200]
