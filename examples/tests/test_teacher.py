@@ -56,9 +56,37 @@ def test_the_table_has_means_over_seeds_and_differences_of_the_same_questions(tm
     ]
     results.write_text("\n".join([*lines, record("encoder", 0, [0.1] * 4, "other")]) + "\n")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.table(results).splitlines()]
-    assert rows[0] == ["domain", "encoder", "best", "rerank"]
-    assert rows[2] == ["towns test", "", "0.500", "0.625"] and rows[3] == ["other test", "0.100", "", ""]
+    assert rows[0] == ["domain", "encoder", "best", "rerank", "questions", "seeds"]
+    assert rows[2] == ["towns test", "", "0.500", "0.625", "4", "2"]
+    assert rows[3] == ["other test", "0.100", "", "", "4", "1"]
     assert rows[7][0] == "rerank - best" and rows[7][1].startswith("+0.125 [") and rows[7][2] == ""
+
+
+def test_the_page_is_written_from_results_alone(tmp_path, monkeypatch, capsys):
+    results, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
+    results.write_text(record("best", 0, [0.5, 0.5]) + "\n" + record("rerank", 0, [0.5, 1.0]) + "\n")
+    monkeypatch.setattr(sys, "argv", ["run.py", "--results", str(results), "--page", str(page)])
+    run.main()
+    assert (
+        page.read_text().startswith("# A cross-encoder")
+        and "| towns test | 0.500 | 0.750 | 2 | 1 |" in page.read_text()
+    )
+    assert capsys.readouterr().out.strip() in page.read_text()
+
+
+def test_a_drawn_part_has_its_own_questions_and_the_same_passages(tmp_path):
+    folder = tmp_path / "towns"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "p"}\n')
+    (folder / "queries.jsonl").write_text("".join(json.dumps({"_id": f"q{n}", "text": "?"}) + "\n" for n in range(9)))
+    (folder / "qrels" / "test.tsv").write_text("a\tb\tc\n" + "".join(f"q{n}\tp\t1\n" for n in range(7)))
+    domain = run.Domain("towns", folder)
+    assert run.drawn(domain, 7, tmp_path / "w") is domain
+    drawn, again = (run.drawn(domain, 3, tmp_path / "w") for _ in range(2))
+    asked = {json.loads(line)["_id"] for line in (drawn.folder / "queries.jsonl").read_text().splitlines()}
+    judged = {line.split("\t")[0] for line in drawn.qrels.read_text().splitlines()[1:]}
+    assert drawn == again and asked == judged and len(asked) == 3
+    assert drawn.corpus.read_bytes() == domain.corpus.read_bytes()
 
 
 @pytest.mark.slow
