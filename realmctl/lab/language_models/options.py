@@ -319,10 +319,6 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
     def adapt(self) -> dict[str, Any]:
         if self.endpoint and not self.lm:
             raise ConfigError("--endpoint needs --lm, the name that the server has for the language model.")
-        if self.lm and getattr(self, "teacher", "none") != "none":
-            raise ConfigError(
-                "--lm sets documents aside by which the training is measured, and a --teacher trains on all. Leave out one of them."
-            )
         return super().adapt()
 
     def held_out(self, blocks: Artifact) -> Artifact | None:

@@ -23,9 +23,15 @@ class CutQueries(Stage):
     sample: int = setting("Blocks that give a query, drawn at random; copies give one.", default=5000, at_least=1)
     words: int = setting("Words of a query.", default=10, at_least=2, at_most=100)
     sentences: int = setting("Sentences that eval-cloze measures with.", default=1000, at_least=0, advanced=True)
+    held_out: Artifact | None = reads(
+        "queries",
+        help="Questions of generate-queries whose documents give no query.",
+        explicit_only=True,
+        default=None,
+    )
     seed: int = setting("Seed of the draws.", default=0, at_least=0, at_most=LARGEST_INT)
 
     def run(self, out: Writer) -> Mapping[str, int]:
         from realmctl.lab.teachers.cutting import write_queries
 
-        return write_queries(self.blocks, self.sample, self.words, self.sentences, self.seed, out)
+        return write_queries(self, out)

@@ -16,10 +16,16 @@ from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.artifacts.series import make_newest
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
+from realmctl.models.inputs import Collator
+from realmctl.models.retriever import Retriever
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.sources import localise
 from realmctl.retrieval.search.reranking import Pair, Reranking
 from realmctl.shortcuts.shipped import default_encoder, search_command
+from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training.evaluation.cloze_recall import ClozePassages, Gain, gain
+from realmctl.training.evaluation.held_out import left_out, questions_of
+from realmctl.training.evaluation.on_cloze import AMONG
 
 if TYPE_CHECKING:
     from realmctl.lab.teachers.options import TeacherOptions
@@ -58,10 +64,13 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
         each = _seconds_of_pair(None if is_trained else settings.teacher, made, stages)
         return max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, int(shares["read"] * seconds / (DEPTH * each))))
 
-    questions = settings.questions
+    questions, held_out = settings.questions, settings.held_out(made["blocks"])
     if questions is None:
         cut = stages["cut-queries"](
-            blocks=made["blocks"], sample=plan.number("questions", count), sentences=settings.sentences
+            blocks=made["blocks"],
+            sample=plan.number("questions", count),
+            sentences=settings.sentences,
+            held_out=held_out,
         )
         questions = cut.make(where / "queries").path
     qrels = questions / "qrels" / "train.tsv"
@@ -72,7 +81,9 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
         mined = stages["mine-negatives"](ranking=ranking, **mining).make(where / "negatives")
         training = {
             "start": str(localise(encoder, (), True, "--encoder")),
-            "passages": mined.file("train.jsonl"),
+            "passages": passages_without(
+                mined.file("train.jsonl"), held_out, made["blocks"], where / "negatives.jsonl"
+            ),
             "max_length": 256,
         }
         made["cross-encoder"] = _trained(
@@ -97,7 +108,7 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
     scored = stages["mine-negatives"](ranking=reread, **mining).make(where / "scored")
     learning = {
         "retriever": made["retriever"],
-        "passages": scored.file("train.jsonl"),
+        "passages": passages_without(scored.file("train.jsonl"), held_out, made["blocks"], where / "scored.jsonl"),
         "loss": "kl",
         "hard_negatives": NEGATIVES - 2,
         "teacher_temperature": _spread(scored),
@@ -114,8 +125,12 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
         among=2000,
         seed=1,
     ).make(where / "cloze-recall")
-    gain = {name: measured.metrics[name] for name in ("gain", "gain_low", "gain_high")}
-    told |= {"steps": student.metrics["steps"], **gain, "kept": gain["gain_low"] > 0}
+    cloze = {name: measured.metrics[name] for name in ("gain", "gain_low", "gain_high")}
+    told |= {"steps": student.metrics["steps"], **cloze, "kept": cloze["gain_low"] > 0}
+    if held_out is not None:
+        asked = gain_on_questions(held_out, made["blocks"], student, made["retriever"])
+        told |= {"question_gain": asked.mean, "question_gain_low": asked.low, "question_gain_high": asked.high}
+        told["kept"] = told["kept"] and asked.shown
     result = {**found, "minutes": settings.minutes, "teacher": told}
     paths = {name: str(artifact.path) for name, artifact in made.items()}
     if told["kept"]:
@@ -126,6 +141,30 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
     else:
         make_newest(made["retriever"])
     return {**result, "made": paths}
+
+
+def passages_without(file: Path, held_out: Artifact | None, blocks: Artifact, kept: Path) -> Path:
+    """Return training data without the passages of documents whose questions measure it. kept: what they are written to, where there are such documents."""
+    if held_out is None:
+        return file
+    corpus = Corpus(blocks)
+    spared = {corpus.block(row).id for row in left_out(held_out, corpus).tolist()}
+    with file.open(encoding="utf-8") as lines, kept.open("w", encoding="utf-8") as out:
+        for record in map(json.loads, lines):
+            negatives = [one for one in record["negative_passages"] if one["docid"] not in spared]
+            positives = [one for one in record["positive_passages"] if one["docid"] not in spared]
+            if negatives and positives:
+                record |= {"positive_passages": positives, "negative_passages": negatives}
+                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return kept
+
+
+def gain_on_questions(held_out: Artifact, blocks: Artifact, student: Artifact, start: Artifact) -> Gain:
+    """What the student gains on questions of documents that no training saw, in the reciprocal rank of their blocks."""
+    corpus, words = Corpus(blocks), Tokenizer.load(blocks.path)
+    asked = ClozePassages.asked(corpus, words, questions_of(held_out, corpus), AMONG, 1)
+    after, before = (asked.ranks(Retriever.load(each.path), Collator.of(words)) for each in (student, start))
+    return gain(after, before)
 
 
 class _Plan:
@@ -219,7 +258,11 @@ def text_of(found: Mapping[str, Any]) -> str:
     )
     if not told["steps"]:
         return f"{read} So nothing is learnt of it, and the retriever stays as it was."
-    change = "{gain:+.3f} [{gain_low:+.3f}, {gain_high:+.3f}]".format(**told)
+    change = "{gain:+.3f} [{gain_low:+.3f}, {gain_high:+.3f}]".format(**told) + " in the reciprocal rank of sentences"
+    if "question_gain" in told:
+        change += ", {question_gain:+.3f} [{question_gain_low:+.3f}, {question_gain_high:+.3f}] in that of questions of documents left out".format(
+            **told
+        )
     if told["kept"]:
-        return f"{read} The retriever learnt its scores in {told['steps']} steps, and the reciprocal rank of sentences gained {change}. It is kept."
-    return f"{read} In {told['steps']} steps the retriever learnt its scores, and no gain is shown: {change} in the reciprocal rank of sentences. It stays as it was."
+        return f"{read} The retriever learnt its scores in {told['steps']} steps and gained: {change}. It is kept."
+    return f"{read} In {told['steps']} steps the retriever learnt its scores, and no gain is shown: {change}. It stays as it was."

@@ -215,5 +215,3 @@ def test_adapt_is_measured_by_questions_of_documents_that_it_leaves_out(realmctl
     assert code == 0 and f"{found['held_out_questions']} questions" in out, out
     code, _, err = realmctl(*given, "--endpoint", "http://127.0.0.1:1")
     assert code == 2 and "--endpoint needs --lm" in err
-    code, _, err = realmctl(*given, "--lm", encoder, "--teacher", "train")
-    assert code == 2 and "a --teacher trains on all" in err

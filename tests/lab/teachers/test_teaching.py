@@ -11,15 +11,17 @@ import realmctl as package
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
+from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.teachers import teaching
 from realmctl.lab.teachers.cut_queries import CutQueries
 from realmctl.pipeline.trial import Trial
 from realmctl.training import budget
-from realmctl.training.evaluation.cloze_recall import held_out
+from realmctl.training.evaluation.cloze_recall import Gain, held_out
 from stages.embed import Embed
 from stages.eval_cloze import EvalCloze
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, documents
+from tests.fixtures.chat_server import chat_server
 from tests.fixtures.encoder_folders import folder_for
 
 pytest.importorskip("ir_measures")
@@ -43,6 +45,57 @@ def test_queries_are_pieces_of_sentences_that_measure_nothing(chain: Chain, tmp_
     empty = make_blocks(tmp_path / "blocks", {"T": [["Short one."]]})
     with pytest.raises(InputError, match="no sentence of 4 words"):
         CutQueries(blocks=empty).make(tmp_path / "none")
+
+
+@pytest.fixture
+def questions(chain: Chain, tmp_path):
+    """Questions of two documents, as generate-queries writes them."""
+    folder, writer = tmp_path / "held-out", GenerateQueries(blocks=chain.blocks, lm="m", endpoint="http://127.0.0.1:9")
+    rows = [row for row, block in enumerate(Corpus(chain.blocks)) if block.title in ("Ada Lorn", "Ben Mott")]
+
+    def written(stage, out):
+        names = [Corpus(chain.blocks)[row].id.replace(" ", "%20") for row in rows]
+        out.file("queries.jsonl").write_text(
+            "".join(json.dumps({"_id": f"q{n}", "text": "Who is Ada Lorn?"}) + "\n" for n in range(len(rows)))
+        )
+        out.file("qrels/train.tsv").write_text(
+            "a\tb\tc\n" + "".join(f"q{n}\t{name}\t1\n" for n, name in enumerate(names))
+        )
+        return {"queries": len(rows)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GenerateQueries, "run", written)
+        return writer.make(folder)
+
+
+def test_documents_whose_questions_measure_give_no_query_and_no_passage(chain: Chain, questions, tmp_path):
+    made = CutQueries(blocks=chain.blocks, words=4, sentences=10, held_out=questions).make(tmp_path / "queries")
+    corpus = Corpus(chain.blocks)
+    spared = {block.id for block in corpus if block.title in ("Ada Lorn", "Ben Mott")}
+    judged = {
+        line.split("\t")[1].replace("%20", " ") for line in made.file("qrels/train.tsv").read_text().splitlines()[1:]
+    }
+    every = {block.id for block in corpus}
+    assert len(spared) == 4 and not judged & spared and judged <= every and len(judged) > 25
+    one, other = sorted(spared)[0], sorted(every - spared)
+    records = [
+        {"query": "a", "positive_passages": [{"docid": other[0]}], "negative_passages": [{"docid": one}, {"docid": other[1]}]},
+        {"query": "b", "positive_passages": [{"docid": one}], "negative_passages": [{"docid": other[1]}]},
+        {"query": "c", "positive_passages": [{"docid": other[0]}], "negative_passages": [{"docid": one}]},
+    ]  # fmt: skip
+    path, to = tmp_path / "train.jsonl", tmp_path / "kept.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert teaching.passages_without(path, None, chain.blocks, to) == path and not to.exists()
+    kept = [
+        json.loads(line)
+        for line in teaching.passages_without(path, questions, chain.blocks, to).read_text().splitlines()
+    ]
+    assert kept == [{**records[0], "negative_passages": [{"docid": other[1]}]}]
+
+
+def test_the_gain_on_questions_is_that_of_reciprocal_ranks(chain: Chain, questions):
+    same = teaching.gain_on_questions(questions, chain.blocks, chain.retriever, chain.retriever)
+    assert tuple(same) == (0.0, 0.0, 0.0) and not same.shown
 
 
 @pytest.fixture
@@ -109,6 +162,22 @@ def test_a_student_that_gains_is_searched_with(adapted, cross_encoder, monkeypat
     again = json.loads(adapted("--teacher", cross_encoder, "--json")[1])
     assert again["made"] == found["made"] and again["teacher"] == found["teacher"]
     assert "It is kept." in adapted("--teacher", cross_encoder)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("low", [0.1, -0.1])
+def test_questions_of_documents_left_out_have_to_gain_too(adapted, cross_encoder, monkeypatch, low):
+    with_gain(monkeypatch, 0.01)
+    monkeypatch.setattr(teaching, "gain_on_questions", lambda *given: Gain(low + 0.1, low, low + 0.2))
+    with chat_server(lambda number, body: f"Who is it in year {body['seed'] % 1000}?") as server:
+        code, out, err = adapted("--teacher", cross_encoder, "--lm", "m", "--endpoint", server.url, "--json")
+        assert code == 0, err
+        told = json.loads(out)
+        assert told["teacher"]["kept"] == (low > 0) and told["teacher"]["question_gain_low"] == low
+        text = adapted("--teacher", cross_encoder, "--lm", "m", "--endpoint", server.url)[1]
+    assert "in that of questions of documents left out" in text
+    used = open_artifact("w/teacher/queries")
+    assert used.manifest.inputs["held_out"] == open_artifact("w/held-out-questions").content
 
 
 @pytest.mark.slow
