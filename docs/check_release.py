@@ -1,7 +1,6 @@
 """Say what a release still lacks: python docs/check_release.py. The release workflow runs it before it builds.
 
-Nobody has released realmctl yet, so the address of its repository is not known, and no file names one. Whoever releases it gives it to
-`make release SOURCE=https://...` (docs/make_release.py).
+The address of the repository holds no release back: where pyproject.toml has one, CITATION.cff has to have the same (`make release SOURCE=https://...`).
 """
 
 from __future__ import annotations
@@ -23,11 +22,14 @@ def missing(root: Path) -> list[str]:
     urls = tomllib.loads(texts["pyproject.toml"])["project"].get("urls", {})
     found = VERSION.search((root / "realmctl" / "version.py").read_text(encoding="utf-8"))
     version = found[1] if found else "?"
-    source = urls.get("Source", "the address of the repository")
+    source = str(urls.get("Source", ""))
+    named = re.search(r"^repository-code: (.*)$", texts["CITATION.cff"], re.MULTILINE)
     needed = {
-        'pyproject.toml: [project.urls] with Source = "https://..."': str(source).startswith("https://"),
-        f"CITATION.cff: repository-code: {source}": bool(urls)
-        and f"repository-code: {source}\n" in texts["CITATION.cff"],
+        'pyproject.toml: [project.urls] with Source = "https://..."': not urls or source.startswith("https://"),
+        f"CITATION.cff: repository-code: {source or 'as in pyproject.toml, which has none,'}": (
+            named[1] if named else ""
+        )
+        == source,
         f"CITATION.cff: version: {version}": f"version: {version}\n" in texts["CITATION.cff"],
         "CITATION.cff: date-released: YYYY-MM-DD": bool(
             re.search(r"^date-released: \d{4}-\d\d-\d\d$", texts["CITATION.cff"], re.MULTILINE)

@@ -69,9 +69,14 @@ def copy(tmp_path):
     return tmp_path
 
 
-def test_a_release_without_an_address_is_refused(copy):
-    if "urls" not in PROJECT["project"]:
-        assert any("project.urls" in each for each in missing(copy))
+def test_a_release_needs_no_address_and_one_that_is_there_stands_everywhere(copy):
+    (copy / "realmctl" / "version.py").write_text('__version__ = "7.0.0"\n')
+    before = (copy / "pyproject.toml").read_text()
+    assert release(copy, "", "2030-01-31") == "v7.0.0" and missing(copy) == []
+    assert (copy / "pyproject.toml").read_text() == before
+    citation = copy / "CITATION.cff"
+    citation.write_text(citation.read_text() + "repository-code: https://example.org/a\n")
+    assert any("repository-code" in each for each in missing(copy))
     assert "check_release.py" in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
 
 
