@@ -45,6 +45,8 @@ KINDS = (models.WordPiece, models.BPE, models.Unigram)
 BYTE_LEVEL = "ByteLevel"
 BLANK, BYTE_BLANK = "\u2581", "\u0120"
 """How SentencePiece and byte-level BPE write the blank before a word."""
+PREPEND = {"type": "Prepend", "prepend": BLANK}
+"""The normalizer of Llama 2 and its kin. It puts a blank before every text, also before one that begins with a blank."""
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 """A piece of SentencePiece that is a byte of a character without a piece of its own."""
 LONGEST_START = 32
@@ -96,6 +98,7 @@ class Tokenizer:
         self.dtype = np.dtype(np.uint16 if self.rows <= 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
         self._plain = _without_specials(tokenizer)
+        self._prepends = _normalizers(setup["normalizer"])[:1] == [PREPEND]
         self._setup = setup
         self._added = [token for token in added if not token["special"]]
         self._byte_level = BYTE_LEVEL in _types(setup["pre_tokenizer"])
@@ -251,11 +254,14 @@ class Tokenizer:
 
     def tokens(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return the ids of each text as a model reads them, int64 [n]. A literal [MASK] or [SEP] is ordinary text."""
-        return [ids.astype(np.int64) for ids, _ in self.encode_batch(texts)]
+        if self._cache is not None:
+            return [self.ids(text).astype(np.int64) for text in texts]
+        found = self._plain.encode_batch_fast([self._given(text)[0] for text in texts], add_special_tokens=False)
+        return [np.array(encoding.ids, np.int64) for encoding in found]
 
     def at_start(self, ids: Sequence[int] | NDArray[np.integer]) -> Sequence[int] | NDArray[np.integer]:
         """Return ids of this tokenizer as they are at the beginning of an input: the first word without the blank before it."""
-        if not self._after_blank or not len(ids):
+        if not self._after_blank or self._prepends or not len(ids):
             return ids
         return self._restarted("", (), ids)
 
@@ -416,12 +422,14 @@ class Tokenizer:
 
 
 def _without_specials(tokenizer: LibraryTokenizer) -> LibraryTokenizer:
-    """Return a copy to which special tokens are text.
+    """Return a copy to which special tokens are text, and which puts no blank before a text by itself.
 
     A Unigram model holds its special tokens as pieces, and would find them in a text. Their ids stay theirs, under names that no
     text has.
     """
     setup = json.loads(tokenizer.to_str())
+    if _normalizers(setup["normalizer"])[:1] == [PREPEND]:
+        setup["normalizer"] = {"type": "Sequence", "normalizers": _normalizers(setup["normalizer"])[1:]}
     if setup["model"]["type"] == "Unigram":
         setup["post_processor"] = None
         hidden = {token["content"]: f"\ue000{token['content']}" for token in setup["added_tokens"] if token["special"]}
@@ -438,6 +446,13 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     return start, end
+
+
+def _normalizers(part: Any) -> list[Any]:
+    """Return the steps of a normalizer in order."""
+    if not isinstance(part, dict):
+        return []
+    return [step for each in part["normalizers"] for step in _normalizers(each)] if "normalizers" in part else [part]
 
 
 def _types(part: Any) -> set[str]:
