@@ -228,12 +228,13 @@ def pieces_of(files: list[Path]) -> list[tuple[str, str]]:
 
 @torch.no_grad()
 def table_of(encoder: Path, folder: Path) -> Path:
-    """Make a table of an encoder's own vectors below a folder, in model2vec's layout.
+    """Make a table of an encoder's own vectors below a folder.
 
     It has the encoder's vector of each wordpiece alone, without their mean and first component, times log(2 + rank) of the
     wordpiece's number. So model2vec distils encoders, with Zipf's law for the frequency of a wordpiece.
     """
-    from safetensors.torch import save_file
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, StaticEmbedding
 
     whole = Ours(encoder, folder / "whole")
     ids = np.arange(whole.words.rows, dtype=np.int64)
@@ -244,10 +245,9 @@ def table_of(encoder: Path, folder: Path) -> Path:
     centred_VD -= np.outer(centred_VD @ component_DD[0], component_DD[0])
     table_VD = centred_VD * np.log(2 + ids)[:, None]
     made = folder / f"table-of-{encoder.name}"
-    made.mkdir()
-    save_file({"embeddings": torch.from_numpy(np.ascontiguousarray(table_VD, np.float32))}, made / "model.safetensors")
-    (made / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
-    whole.words.tokenizer.save(str(made / "tokenizer.json"))
+    weights = np.ascontiguousarray(table_VD, np.float32)
+    modules = [StaticEmbedding(whole.words.tokenizer, embedding_weights=weights), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(made), create_model_card=False)
     return made
 
 
@@ -343,7 +343,9 @@ SECTIONS: Mapping[str, tuple[str, str, Callable[[Row], str]]] = {
 def place() -> str:
     """Return the processor and the versions, and that other work ran."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")] or ["an unknown processor"]
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")] or [
+        "an unknown processor"
+    ]
     packages = ("torch", "transformers", "sentence-transformers")
     versions = [f"{package} {importlib.metadata.version(package)}" for package in packages]
     return f"one thread of {names[0]}, which other work shared, with {', '.join(versions)}"
@@ -357,7 +359,9 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, action="append", default=[])
     parser.add_argument("--tokenizer", type=Path)
     parser.add_argument("--family", action="append", choices=[*FAMILIES])
-    parser.add_argument("--texts", type=Path, action="append", default=[], help="JSON lines that are cut into many pieces")
+    parser.add_argument(
+        "--texts", type=Path, action="append", default=[], help="JSON lines that are cut into many pieces"
+    )
     parser.add_argument("--most", type=int, default=100_000, help="how many pieces")
     parser.add_argument("--distil", action="store_true", help="make tables of the encoders")
     parser.add_argument("--results", type=Path, default=RESULTS)

@@ -9,6 +9,9 @@ in, the series directly beside a named workspace, and those of `--workspace`. Wh
 An artifact needs what it was made from, and what that was made from. It does not need what it replaces, which is an ancestor of
 its own kind or a former input: edited blocks do not need the blocks before the edit.
 
+An unfinished run that gave way to another one lies in the quarantine folder of its series. Nothing goes on with it, so it may be deleted too. What has
+no readable recipe.json there is kept: it may be of someone else.
+
 A version is locked before it is deleted, so that no process can open it any more. Then the workspace is read again: a run that
 finished in between may need it. Only then it is moved out of the series by one rename, and its files are deleted.
 """
@@ -25,7 +28,7 @@ from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, pinned_version, versions_in
 from realmctl.artifacts.catalogue import require_folder, series_in
-from realmctl.artifacts.disk import sync
+from realmctl.artifacts.disk import QUARANTINE, sync
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.lease import try_exclusive
 from realmctl.artifacts.manifest import FORMER, Origin, read_manifest
@@ -38,6 +41,8 @@ NEWEST, NEEDED, IN_USE, DAMAGED, LINKED = "newest", "needed", "in use", "damaged
 PINNED, NEAR = "pinned", "not in a named folder"
 TRASH_NAME = re.compile(rf"\.{VERSION_NAME.pattern}\.deleted")
 """Name of a version while its files are being deleted."""
+ASIDE_NAME = re.compile(rf"{VERSION_NAME.pattern}\.partial-[0-9]+")
+"""Name of an unfinished run that gave way to another one."""
 LOCKED_AT_ONCE = 200
 """Versions that are locked at the same time; each needs a file handle."""
 
@@ -80,19 +85,21 @@ class Collected:
     Attributes:
         deleted: Whether `gone` was deleted, or may be.
         gone: What nothing needs.
+        aside: Unfinished runs that gave way to others.
         kept: {version: why}, of the named folders.
         needed_by: {version that is kept because it is needed: the versions and unfinished runs that need it}.
     """
 
     deleted: bool
     gone: Sequence[VersionNeeds]
+    aside: Sequence[VersionNeeds]
     kept: Mapping[VersionNeeds, str]
     needed_by: Mapping[VersionNeeds, Sequence[Path]]
 
     @property
     def bytes(self) -> int:
-        """Sum of the sizes of `gone`."""
-        return sum(version.size for version in self.gone)
+        """Sum of the sizes of `gone` and `aside`."""
+        return sum(version.size for version in (*self.gone, *self.aside))
 
     def json(self) -> dict[str, object]:
         """What `gc --json` prints."""
@@ -100,6 +107,7 @@ class Collected:
             "deleted": self.deleted,
             "bytes": self.bytes,
             "versions": [{"path": str(version.path), "bytes": version.size} for version in self.gone],
+            "set_aside": [{"path": str(run.path), "bytes": run.size} for run in self.aside],
             "kept": [
                 {
                     "path": str(one.path),
@@ -136,6 +144,12 @@ def collect(folders: Sequence[Path], newest: int, delete: bool, workspace: Path 
             for trash in folder.iterdir():
                 if TRASH_NAME.fullmatch(trash.name):
                     shutil.rmtree(trash, ignore_errors=True)
+    places = dict.fromkeys(Path(os.path.realpath(series)) for folder in folders for series in series_in(folder) if not series.is_symlink())
+    aside = [run for series in places for run in _set_aside(series)]
+    for run in aside if delete else ():
+        remove_folder(run.path)
+        if not any(run.path.parent.iterdir()):
+            run.path.parent.rmdir()
     in_use: set[Path] = set()
     gone: list[VersionNeeds] = []
     candidates = _deletable(found, newest, in_use)
@@ -167,7 +181,20 @@ def collect(folders: Sequence[Path], newest: int, delete: bool, workspace: Path 
         for one, reason in kept.items()
         if reason == NEEDED
     }
-    return Collected(delete, gone, kept, needed_by)
+    return Collected(delete, gone, aside, kept, needed_by)
+
+
+def _set_aside(series: Path) -> list[VersionNeeds]:
+    """The unfinished runs in the quarantine folder of a series. A link is followed nowhere."""
+    folder = series / QUARANTINE
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    runs = [path for path in sorted(folder.iterdir()) if ASIDE_NAME.fullmatch(path.name) and not path.is_symlink()]
+    return [
+        VersionNeeds(path, frozenset(), frozenset(), sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir()))
+        for path in runs
+        if path.is_dir() and _started(path)
+    ]
 
 
 def _deletable(workspace: WorkspaceContents, newest: int, in_use: set[Path]) -> list[VersionNeeds]:

@@ -15,7 +15,7 @@ class Gc(InWorkspace):
     """List or delete the versions that nothing needs.
 
     Kept are the newest and the pinned version of each series, everything that they and unfinished runs were made from, versions that a process
-    has open, and damaged ones.
+    has open, and damaged ones. Not kept are unfinished runs that gave way to others, which lie in the quarantine folders of series.
 
     Kept is also what artifacts nearby were made from: those in the workspace that a named series lies in, series directly beside a named workspace, and
     those in --workspace. What only artifacts elsewhere need is deleted, so name their workspaces too.
@@ -31,14 +31,15 @@ class Gc(InWorkspace):
 
 
 def _text(found: Collected) -> str:
-    lines = [f"{version.path}  {size_text(version.size)}" for version in found.gone]
+    lines = [f"{version.path}  {size_text(version.size)}" for version in (*found.gone, *found.aside)]
     needed = [f"{version.path} is kept: {_few(users)} needs it" for version, users in found.needed_by.items() if users]
     kept = ", ".join(f"{count} {why}" for why, count in Counter(found.kept.values()).items()) or "none"
     done = "deleted" if found.deleted else "may be deleted (add --delete)"
-    count = f"{len(lines)} version{'' if len(lines) == 1 else 's'}"
+    count = f"{len(found.gone)} version{'' if len(found.gone) == 1 else 's'}"
+    count += f" and {len(found.aside)} unfinished run{'' if len(found.aside) == 1 else 's'} set aside" if found.aside else ""
     summary = f"{count}, {size_text(found.bytes)}: {done}. Kept: {kept}."
     elsewhere = "What artifacts elsewhere need is not known: name their workspaces too."
-    return "\n".join([*lines, *needed, summary, *([elsewhere] if lines else [])])
+    return "\n".join([*lines, *needed, summary, *([elsewhere] if found.gone else [])])
 
 
 def _few(paths: Sequence[Path]) -> str:

@@ -337,9 +337,9 @@ def embed_titles_and_bodies(
     order = np.argsort(lengths, kind="stable")
     parts = []
     with autocast(device, precision):
-        longest = max(lengths, default=0) + retriever.layout.extra_tokens(collator.frame)
-        size = batch_size or _batch_size(device, retriever, longest)
-        batches = spread(batched(order, size))
+        extra = retriever.layout.extra_tokens(collator.frame)
+        read = np.minimum(np.array(lengths)[order] + extra, retriever.block_length)
+        batches = spread(np.split(order, _borders(device, retriever, read, batch_size)))
         for batch in batches:
             packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
             parts.append(retriever.embed_blocks(packed.to(device)).float())
@@ -376,12 +376,16 @@ def embed_questions(
     return vectors
 
 
-def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int:
-    if device.type != "cpu":
-        return BATCH_ON_ACCELERATOR
-    floats = int(retriever.query_tower.bert.config.hidden_size) * min(longest, retriever.block_length)
+def _borders(device: torch.device, retriever: Retriever, read: NDArray[np.int64], size: int) -> list[int]:
+    """Where each batch but the first begins, among blocks of which so many tokens are read, rising. size: blocks of a batch, or 0."""
+    if size or device.type != "cpu":
+        return [*range(size or BATCH_ON_ACCELERATOR, len(read), size or BATCH_ON_ACCELERATOR)]
     larger = LARGER_IN_BF16 if torch.is_autocast_enabled("cpu") else 1
-    return max(1, larger * ACTIVATIONS_ON_CPU // floats)
+    most, borders = larger * ACTIVATIONS_ON_CPU // int(retriever.query_tower.bert.config.hidden_size), [0]
+    for place, tokens in enumerate(read.tolist()):
+        if place > borders[-1] and (place + 1 - borders[-1]) * tokens > most:
+            borders.append(place)
+    return borders[1:]
 
 
 def count_truncated(corpus: Corpus, block_length: int, extra_tokens: int) -> int:

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from realmctl.artifacts.series import pin
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.extras.gc import collecting as gc_module
 from realmctl.extras.gc.collecting import Collected, collect
+from realmctl.extras.gc.command import Gc
 from realmctl.pipeline import Stage, reads, setting
 from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
@@ -107,6 +109,30 @@ def test_what_an_unfinished_run_was_started_with_is_kept(tmp_path):
     del old
     plain(tmp_path, "b")
     assert names(collect([tmp_path], 1, delete=True)) == []
+
+
+def test_runs_that_gave_way_are_listed_and_deleted(tmp_path, capsys):
+    """What lies in quarantine without a readable recipe stays: it may be of someone else."""
+    made = plain(tmp_path, "a")
+    aside = tmp_path / "plain" / "quarantine"
+    run, other, linked = aside / "v2.partial-1", aside / "v3.partial-1", aside / "v4.partial-1"
+    (run / ".scratch").mkdir(parents=True)
+    recipe = {"resumable": True, **asdict(Origin("plain", "plain", 1, {}, {}))}
+    (run / "recipe.json").write_text(json.dumps(sealed(recipe)))
+    (run / ".scratch" / "step").write_bytes(b"12345")
+    other.mkdir()
+    (other / "notes.txt").write_text("of someone else")
+    linked.symlink_to(run)
+    listed = collect([tmp_path, tmp_path / "plain"], 1, delete=False)
+    assert [one.path for one in listed.aside] == [run] and listed.gone == [] and run.exists()
+    assert listed.json()["set_aside"] == [{"path": str(run), "bytes": listed.bytes}] and listed.bytes > 5
+    Gc(folders=(tmp_path,)).run(lambda found, text: print(text(found)))
+    assert "0 versions and 1 unfinished run set aside" in capsys.readouterr().out
+    assert [one.path for one in collect([tmp_path], 1, delete=True).aside] == [run]
+    assert sorted(path.name for path in aside.iterdir()) == ["v3.partial-1", "v4.partial-1"] and made.path.exists()
+    linked.unlink()
+    shutil.rmtree(other)
+    assert collect([tmp_path], 1, delete=True).aside == []
 
 
 def test_damaged_versions_are_left_alone(tmp_path):
