@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from realmctl.corpus.edits import apply_edits, read_edits
 from realmctl.corpus.fields import NOTHING
 from realmctl.corpus.kept_edits import DocumentDigests, KeptEdits, still_edited, told_of_loss
 from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.sections import BETWEEN
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.work_units import units
 from realmctl.errors import InputError
@@ -107,11 +109,28 @@ def _units(
         if document is None:
             yield ChunkedUnit([former.block(row) for row in rows[name]], counts=Counter(documents=1))
             continue
-        fields = former.block(rows[name].start).fields if document.fields is NOTHING else document.fields
+        own = [former.block(row) for row in rows.get(name, ())]
+        fields = own[0].fields if own and document.fields is NOTHING else document.fields
         unit = chunk_unit([replace(document, has_lines=name in with_lines, fields=fields)])
+        unit.blocks[:] = _placed(unit.blocks, own)
         if not unit.blocks:
             warn(f"{document.where}: document {document.id!r} has no text to keep, and so no block.")
         yield unit
+
+
+def _placed(blocks: Sequence[Block], former: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks of an edited text with the sections and pages of its former blocks: those of their sentences. A new sentence stands where that before it does."""
+    known: dict[str, tuple[list[str], int]] = {}
+    for block in former:
+        parts = block.section.split(BETWEEN) if block.section else []
+        for start, end in block.sentences:
+            others, page = known.get(block.text[start:end], (parts, block.page))
+            known[block.text[start:end]] = [*os.path.commonprefix([others, parts])], page
+    last = next(iter(known.values()), ([], 0))
+    for block in blocks:
+        places = [last := known.get(block.text[start:end], last) for start, end in block.sentences]
+        section = BETWEEN.join(os.path.commonprefix([parts for parts, _ in places]))
+        yield replace(block, section=section, page=places[0][1] if places else 0)
 
 
 def _quarantined(blocks: Artifact, without: Container[str]) -> Iterator[SkippedPage]:

@@ -144,7 +144,9 @@ def collect(folders: Sequence[Path], newest: int, delete: bool, workspace: Path 
             for trash in folder.iterdir():
                 if TRASH_NAME.fullmatch(trash.name):
                     shutil.rmtree(trash, ignore_errors=True)
-    places = dict.fromkeys(Path(os.path.realpath(series)) for folder in folders for series in series_in(folder) if not series.is_symlink())
+    places = dict.fromkeys(
+        Path(os.path.realpath(series)) for folder in folders for series in series_in(folder) if not series.is_symlink()
+    )
     aside = [run for series in places for run in _set_aside(series)]
     for run in aside if delete else ():
         remove_folder(run.path)
@@ -191,7 +193,9 @@ def _set_aside(series: Path) -> list[VersionNeeds]:
         return []
     runs = [path for path in sorted(folder.iterdir()) if ASIDE_NAME.fullmatch(path.name) and not path.is_symlink()]
     return [
-        VersionNeeds(path, frozenset(), frozenset(), sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir()))
+        VersionNeeds(
+            path, frozenset(), frozenset(), sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
+        )
         for path in runs
         if path.is_dir() and _started(path)
     ]

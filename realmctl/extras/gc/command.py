@@ -36,7 +36,9 @@ def _text(found: Collected) -> str:
     kept = ", ".join(f"{count} {why}" for why, count in Counter(found.kept.values()).items()) or "none"
     done = "deleted" if found.deleted else "may be deleted (add --delete)"
     count = f"{len(found.gone)} version{'' if len(found.gone) == 1 else 's'}"
-    count += f" and {len(found.aside)} unfinished run{'' if len(found.aside) == 1 else 's'} set aside" if found.aside else ""
+    count += (
+        f" and {len(found.aside)} unfinished run{'' if len(found.aside) == 1 else 's'} set aside" if found.aside else ""
+    )
     summary = f"{count}, {size_text(found.bytes)}: {done}. Kept: {kept}."
     elsewhere = "What artifacts elsewhere need is not known: name their workspaces too."
     return "\n".join([*lines, *needed, summary, *([elsewhere] if found.gone else [])])

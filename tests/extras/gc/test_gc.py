@@ -232,7 +232,7 @@ def test_a_second_gc_takes_the_first_ones_folder_for_one_that_a_kill_left(tmp_pa
 
     def unlinked(path, **options):
         if not second:
-            second.append(Collected(True, [], {}, {}))
+            second.append(Collected(True, [], [], {}, {}))
             second[0] = collect([tmp_path], 1, delete=True)
         unlink(path, **options)
 
