@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder
@@ -125,12 +125,17 @@ def _placed(blocks: Sequence[Block], former: Sequence[Block]) -> Iterator[Block]
         parts = block.section.split(BETWEEN) if block.section else []
         for start, end in block.sentences:
             others, page = known.get(block.text[start:end], (parts, block.page))
-            known[block.text[start:end]] = [*os.path.commonprefix([others, parts])], page
+            known[block.text[start:end]] = _shared([others, parts]), page
     last = next(iter(known.values()), ([], 0))
     for block in blocks:
         places = [last := known.get(block.text[start:end], last) for start, end in block.sentences]
-        section = BETWEEN.join(os.path.commonprefix([parts for parts, _ in places]))
+        section = BETWEEN.join(_shared([parts for parts, _ in places]))
         yield replace(block, section=section, page=places[0][1] if places else 0)
+
+
+def _shared(paths: Sequence[list[str]]) -> list[str]:
+    """Return what all paths begin with."""
+    return [each[0] for each in takewhile(lambda each: len({*each}) == 1, zip(*paths, strict=False))]
 
 
 def _quarantined(blocks: Artifact, without: Container[str]) -> Iterator[SkippedPage]:

@@ -145,7 +145,7 @@ def kept_bm25(chain: Chain, folder: Path) -> Artifact:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(postings, "KEPT_FROM", 1)
         Bm25Ranking(blocks, "english")
-    return open_artifact(folder / "of-search/bm25")
+    return open_artifact(folder / "of-search/kept-bm25")
 
 
 def with_fields(folder: Path) -> Artifact:

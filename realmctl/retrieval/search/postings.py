@@ -213,6 +213,10 @@ def looked_for(question: TokenIds, words: Tokenizer, stems: Stems | None) -> Tok
     return question if stems is None else stems.known(question)
 
 
+KEPT = "kept-bm25"
+"""Name of the series in a workspace. A ranking of BM25 may be called bm25."""
+
+
 def _computed(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
     stems = Stems(ranking.stemmer, ranking.wordpiece) if ranking.by_words else None
     return Postings.of_text(ranking.corpus, ranking.wordpiece, stems), stems
@@ -229,7 +233,7 @@ def _kept(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
         "b": B,
     }
     origin = Origin("bm25", "search", 1, settings, {"blocks": blocks.content}, lineage_of({"blocks": blocks}))
-    series = beside(blocks, "bm25")
+    series = beside(blocks, KEPT)
     found = [each for each in readable_versions(series) if each.recipe == origin.recipe]
     if not found:
         say(f"search: BM25 of {len(ranking.corpus):,} blocks is computed once, and kept as {series}")

@@ -30,12 +30,12 @@ def ranked(ranking: Bm25Ranking) -> list[tuple[list[float], list[int]]]:
 def test_it_is_made_once_and_gives_the_same(blocks, tmp_path, monkeypatch, settings):
     monkeypatch.setattr(postings, "KEPT_FROM", 1000)
     plain = ranked(Bm25Ranking(blocks, *settings))
-    assert any(rows for _, rows in plain) and not (tmp_path / "w/bm25").exists()
+    assert any(rows for _, rows in plain) and not (tmp_path / "w/kept-bm25").exists()
     monkeypatch.setattr(postings, "KEPT_FROM", 1)
-    assert ranked(Bm25Ranking(blocks, *settings)) == plain and version_numbers(tmp_path / "w/bm25") == [1]
+    assert ranked(Bm25Ranking(blocks, *settings)) == plain and version_numbers(tmp_path / "w/kept-bm25") == [1]
     monkeypatch.setattr(postings.Postings, "of", None)  # nothing is computed again
     again = Bm25Ranking(blocks, *settings)
-    assert ranked(again) == plain and version_numbers(tmp_path / "w/bm25") == [1]
+    assert ranked(again) == plain and version_numbers(tmp_path / "w/kept-bm25") == [1]
     assert isinstance(again.postings.arrays["data"], np.memmap)
 
 
@@ -49,8 +49,8 @@ def test_other_settings_and_other_blocks_are_other_versions(blocks, tmp_path):
         Bm25Ranking(blocks, "english").over(blocks, None),
     ):
         assert ranked(made)
-    assert version_numbers(tmp_path / "w/bm25") == [1, 2, 3]
-    assert open_artifact(tmp_path / "w/bm25/v3").lineage["blocks"] == other.content
+    assert version_numbers(tmp_path / "w/kept-bm25") == [1, 2, 3]
+    assert open_artifact(tmp_path / "w/kept-bm25/v3").lineage["blocks"] == other.content
 
 
 def test_stems_of_another_release_are_not_looked_for_in_those_that_are_kept(blocks, tmp_path, monkeypatch):
@@ -58,18 +58,18 @@ def test_stems_of_another_release_are_not_looked_for_in_those_that_are_kept(bloc
     for release in ("2.2.0.3", "3.1.0", "2.2.0.3"):
         monkeypatch.setattr(postings, "version", {"PyStemmer": release}.__getitem__)
         assert ranked(Bm25Ranking(blocks, "english")) and ranked(Bm25Ranking(blocks))
-    assert version_numbers(tmp_path / "w/bm25") == [1, 2, 3]
+    assert version_numbers(tmp_path / "w/kept-bm25") == [1, 2, 3]
 
 
 def test_where_nothing_can_be_kept_it_is_computed(blocks, tmp_path, capsys):
-    (tmp_path / "w/bm25").write_text("in the way")
+    (tmp_path / "w/kept-bm25").write_text("in the way")
     assert any(rows for _, rows in ranked(Bm25Ranking(blocks)))
     assert "BM25 is not kept" in capsys.readouterr().err
 
 
 def test_what_was_damaged_is_told(blocks, tmp_path):
     Bm25Ranking(blocks, "english")
-    path = tmp_path / "w/bm25/v1/stem_numbers.npy"
+    path = tmp_path / "w/kept-bm25/v1/stem_numbers.npy"
     path.chmod(0o644)
     numbers = np.load(path)
     np.save(path, numbers.astype(np.float64))
