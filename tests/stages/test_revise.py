@@ -76,8 +76,8 @@ def test_an_updated_list_keeps_its_lines_and_the_text_of_a_record_has_none(tmp_p
 
 def test_an_edited_document_keeps_its_sections(tmp_path):
     """A block has the headings that all its former sentences have; a new sentence stands in the section before it."""
-    fees = [f"The fee {number} is paid in the harbour by the captain of each ship." for number in range(12)]
-    crews = [f"The crew {number} sleeps in the town until the next tide comes in." for number in range(12)]
+    fees = [f"The fee {number} is paid in the harbour by the captain of each ship." for number in range(24)]
+    crews = [f"The crew {number} sleeps in the town until the next tide comes in." for number in range(24)]
     page = "\n\n".join(["# Harbour", "Ships come here.", "## Fees", *fees, "## Crews", "### Sleep", *crews])
     (tmp_path / "harbour.md").write_text(page + "\n")
     cut = {"tokenizer": "train:200", "max_wordpieces": 100, "workers": 1}
@@ -86,17 +86,17 @@ def test_an_edited_document_keeps_its_sections(tmp_path):
     assert {block.section for block in former} >= {"Fees", "Crews / Sleep"}
     whole = "\n".join(block.text for block in former)
     boat, nobody = "The fee of a boat is half of that.", "Nobody sleeps then."
-    edited = whole.replace(fees[9], f"{fees[9]}\n{boat}").replace(crews[9], nobody)
+    edited = whole.replace(fees[9], f"{fees[9]}\n{boat}").replace(crews[21], nobody)
     edits = write_edits(tmp_path / "edits", {"op": "update", "id": "harbour.md", "text": edited})
     revised = [*Corpus(Revise(blocks=blocks, edits=edits, workers=1).make(tmp_path / "blocks"))]
     found = {
         sentence: block.section
         for block in revised
-        for sentence in (fees[9], boat, crews[8], nobody)
+        for sentence in (fees[9], boat, crews[20], nobody)
         if sentence in block.text
     }
-    assert found == {fees[9]: "Fees", boat: "Fees", crews[8]: "Crews / Sleep", nobody: "Crews / Sleep"}
-    assert not any(block.section for block in revised if fees[11] in block.text and crews[0] in block.text)
+    assert found == {fees[9]: "Fees", boat: "Fees", crews[20]: "Crews / Sleep", nobody: "Crews / Sleep"}
+    assert not any(block.section for block in revised if fees[23] in block.text and crews[0] in block.text)
 
 
 def test_the_blocks_are_an_argument_or_an_option_and_not_both(tmp_path):

@@ -65,6 +65,9 @@ class Serve(InWorkspace):
         "without page and API.",
         default=None,
     )
+    files: Path | None = source(
+        "Folder that the documents were read from. Hits then have the file: address of their file in it.", default=None
+    )
     queue: int = setting("Requests that may wait; further ones get 503.", default=64, at_least=1, advanced=True)
 
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
@@ -105,6 +108,7 @@ class Serve(InWorkspace):
             allow_edits=self.allow_edits,
             token_file=self.token_file,
             most_waiting=self.queue,
+            files=self.files,
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
             mcp=self.mcp,

@@ -149,10 +149,11 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, BM25, in hybrid search the weighted sum of both, each from 0 to 1, or what a reranker says. `copies`: blocks of the same text. `marks`: where words of the query begin and end in the text, in characters."""
+    """A block that was found, and its score: an inner product of vectors, BM25, in hybrid search the weighted sum of both, each from 0 to 1, or what a reranker says. `copies`: blocks of the same text. `file`: the address of the document's file, with `serve --files`. `marks`: where words of the query begin and end in the text, in characters."""
 
     score: float
     copies: list[str] = []
+    file: str | None = None
     marks: list[tuple[int, int]] = []
 
 
@@ -178,6 +179,7 @@ class DocumentReply(BaseModel):
     version: str
     document: str
     title: str
+    file: str | None = None
     count: int
     first: int
     blocks: list[BlockReply]

@@ -23,6 +23,7 @@ from realmctl.errors import (
     ResourceError,
     at_the_end,
 )
+from realmctl.extras.serve.files import Files
 from realmctl.extras.serve.latency import Latencies
 from realmctl.extras.serve.messages import (
     Ask,
@@ -73,9 +74,13 @@ class Service:
     models, versions: as `open_models` returns them.
     edits_allowed: whether blocks may be edited.
     most_waiting: requests that may wait.
+    files: the files of the documents, if their addresses are told.
     """
 
-    def __init__(self, models: Models, versions: Versions, edits_allowed: bool, most_waiting: int) -> None:
+    def __init__(
+        self, models: Models, versions: Versions, edits_allowed: bool, most_waiting: int, files: Files | None = None
+    ) -> None:
+        self._files = files
         self.models, self.versions, self.edits_allowed = models, versions, edits_allowed
         self.most_waiting, self.refused = most_waiting, 0
         self.latencies, self._worker, self._reader = Latencies(), Worker(most_waiting), Worker(most_waiting)
@@ -92,7 +97,10 @@ class Service:
         """Queue a search. within: filters that hits pass beside that of the request. Raises QueueFull."""
 
         def found(models: Models, batch: Sequence[Search]) -> list[SearchReply]:
-            return models.search(batch, within)
+            replies = models.search(batch, within)
+            for hit in (hit for reply in replies if self._files for hit in reply.hits):
+                hit.file = self._file(hit.document)
+            return replies
 
         def submit() -> Future[SearchReply]:
             kind = ("search", asked.method, asked.rerank, asked.top, asked.filter, *within)
@@ -219,10 +227,14 @@ class Service:
             version=models.version.name,
             document=blocks[0].document,
             title=blocks[0].title,
+            file=self._file(blocks[0].document),
             count=len(rows),
             first=first + 1,
             blocks=[BlockReply(**described(each)) for each in blocks],
         )
+
+    def _file(self, document: str | None) -> str | None:
+        return self._files.address(document) if self._files else None
 
     def replace(self, name: str, new: NewText) -> Future[EditReply]:
         """Start an edit that replaces the text of a block. See `_start_edit` for what is raised."""

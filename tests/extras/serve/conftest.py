@@ -14,6 +14,7 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
 from realmctl.artifacts import open_artifact
+from realmctl.extras.serve.files import Files
 from realmctl.extras.serve.models import open_models
 from realmctl.extras.serve.service import Service
 from realmctl.extras.serve.versions import Versions
@@ -95,10 +96,10 @@ def open_service(workspace: Path) -> Iterator[Open]:
     """Open a service of the workspace, which the test's end stops."""
     opened: list[Service] = []
 
-    def opener(edits: bool = True, most_waiting: int = 64, **paths: Any) -> Service:
+    def opener(edits: bool = True, most_waiting: int = 64, files: Files | None = None, **paths: Any) -> Service:
         given = {"qa_model": workspace / "qa-model", "model": workspace / "model", "closed_book": None, **paths}
         models, versions = open_models(**{**series(workspace), **given})
-        opened.append(Service(models, versions, edits, most_waiting))
+        opened.append(Service(models, versions, edits, most_waiting, files))
         return opened[-1]
 
     yield opener

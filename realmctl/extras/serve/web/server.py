@@ -14,6 +14,7 @@ from typing import Literal
 import uvicorn
 
 from realmctl.errors import ConfigError
+from realmctl.extras.serve.files import Files
 from realmctl.extras.serve.models import open_models
 from realmctl.extras.serve.service import Service
 from realmctl.extras.serve.web.application import create_app
@@ -37,6 +38,7 @@ class Serving:
     later: see `open_models`.
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
+    files: folder of the documents' files, whose addresses are told.
     rerank, rerank_depth: see `Reranking.of`.
     mcp: offer the tools for agents at /mcp (http), or nothing but them on standard input and output (stdio).
     announce: called with the address when the server listens.
@@ -56,6 +58,7 @@ class Serving:
     allow_edits: bool
     token_file: Path | None
     most_waiting: int
+    files: Path | None = None
     rerank: str | None = None
     rerank_depth: int | None = None
     mcp: Literal["stdio", "http"] | None = None
@@ -134,6 +137,7 @@ class Serving:
         return new_token() if self.token_file is None else read_token(self.token_file)
 
     def _service(self) -> Service:
+        files = Files(self.files) if self.files else None
         models, versions = open_models(
             self.qa_model,
             self.model,
@@ -148,7 +152,7 @@ class Serving:
         if self.allow_edits:
             versions.check_edits(models.version)
             models.check_edits()
-        return Service(models, versions, self.allow_edits, self.most_waiting)
+        return Service(models, versions, self.allow_edits, self.most_waiting, files)
 
     def _resolved(self) -> tuple[int, str]:
         """Family and address that --host means: `0` is 0.0.0.0, and a name is looked up."""

@@ -127,8 +127,13 @@ function foundView(reply) {
     reply.nothing_close ? element("p", { class: "card" }, element("strong", {}, "Nothing close was found. "), "These are the nearest blocks.") : null,
     element("section", {}, element("h2", {}, "Found"),
       element("ol", { class: "candidates" }, ...[...documents.values()].map((hits) =>
-        candidateView(hits[0], textOf, null, copiesView(hits[0]), others(hits))))),
+        candidateView(hits[0], textOf, null, copiesView(hits[0]), fileView(hits[0].file), others(hits))))),
   ].filter(Boolean);
+}
+
+/** The address of a document's file, where the server tells it. Browsers open it from a copied address alone. */
+function fileView(file) {
+  return file?.startsWith("file:///") ? element("p", { class: "soft" }, element("a", { href: file }, decodeURI(file))) : null;
 }
 
 function copiesView(hit) {
@@ -168,6 +173,7 @@ async function showDocument(block) {
     question ? element("p", {}, element("a", { href: address(question) }, "Back to what was found")) : null,
     element("h2", {}, reply.title || reply.document),
     element("p", { class: "soft" }, element("code", {}, reply.document), shownBlocks),
+    fileView(reply.file),
     ...reply.blocks.flatMap((one) => {
       const heading = one.section && one.section !== section ? element("h3", {}, one.section) : null;
       section = one.section;
