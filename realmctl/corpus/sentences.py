@@ -36,10 +36,11 @@ WIDE_CLOSERS = "」』）》〉】”’｣﹂﹄"
 QUOTED = 200
 """A mark in brackets ends no sentence where they open and close within so many characters around it."""
 # An end mark before a space, or one that needs no space, or a line break. It starts with one character set, because `re` searches that fastest.
-CANDIDATE = re.compile(
-    rf"""[.!?…\n{WIDE}](?:(?<=[.!?…])["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|(?<=\n)\s*"""
-    rf"""|(?<=[{WIDE}])[{WIDE}!?…]*[{WIDE_CLOSERS}"')\]»]*\s*(?=\S))"""
+CANDIDATES = """[.!?…{more}\\n{wide}](?:(?<=[.!?…{more}])["'”’)\\]»]*\\s+(?=["'“‘«(\\[¿¡]*\\S)|(?<=\\n)\\s*|(?<=[{wide}])[{wide}!?…]*[{closers}"')\\]»]*\\s*(?=\\S))"""
+CANDIDATE, GREEK_CANDIDATE = (
+    re.compile(CANDIDATES.format(more=more, wide=WIDE, closers=WIDE_CLOSERS)) for more in ("", ";\u037e")
 )
+"""A Greek question ends in a semicolon, or in the sign of Unicode that looks like one."""
 CLOSING_BRACKETS = ")]"
 ELIDED = re.compile(r"\w['’]\w")
 """A letter behind an apostrophe, as in can't. It is no abbreviation."""
@@ -57,6 +58,7 @@ class SentenceWords:
         numbered: those before a number.
         ordinals: whether a number of two digits with a full stop is an ordinal.
         any_letter: whether a small letter with a full stop is an abbreviation, as in "z. B.".
+        greek: whether a semicolon ends a question.
     """
 
     abbreviations: frozenset[str]
@@ -65,6 +67,7 @@ class SentenceWords:
     numbered: frozenset[str] = frozenset()
     ordinals: bool = False
     any_letter: bool = False
+    greek: bool = False
 
     @cached_property
     def longest(self) -> int:
@@ -85,7 +88,7 @@ def sentence_words(language: str) -> SentenceWords:
     known = data.words(data.table("abbreviations").get(plain, ""))
     known |= {part for word in known for part in word.split(".") if part}
     ordinals = plain in data.words(listed["ordinals"]["languages"])
-    return SentenceWords(known, known, starters, ordinals=ordinals, any_letter=True)
+    return SentenceWords(known, known, starters, ordinals=ordinals, any_letter=True, greek=plain == "el")
 
 
 def split(text: str, words: SentenceWords | None = None) -> list[CharacterRange]:
@@ -94,7 +97,7 @@ def split(text: str, words: SentenceWords | None = None) -> list[CharacterRange]
     """
     words = words or sentence_words("en")
     spans, start = list[CharacterRange](), len(text) - len(text.lstrip())
-    for match in CANDIDATE.finditer(text):
+    for match in (GREEK_CANDIDATE if words.greek else CANDIDATE).finditer(text):
         mark, place, stop = match[0], match.start(), match.end()
         if "\n" in mark or _ends(text, start, place, stop, words):
             end = place + len(mark.rstrip()) if mark[0] != "\n" else start + len(text[start:place].rstrip())
@@ -109,7 +112,7 @@ def split(text: str, words: SentenceWords | None = None) -> list[CharacterRange]
 def _ends(text: str, start: int, place: int, stop: int, words: SentenceWords) -> bool:
     """Return whether the mark at `place` ends the sentence that begins at `start`; the next word starts at `stop`."""
     following = text[stop]
-    if text[place] not in ".!?…":
+    if text[place] not in ".!?…;\u037e":
         return _wide_ends(text, start, place, stop)
     if following in "\"'“‘«([¿¡":
         following = text[stop : stop + 4].lstrip("\"'“‘«([¿¡")[:1] or following

@@ -1,4 +1,4 @@
-"""Dates by rules in ko, zh, ja, de, fr, es, ru, ar and he. The rules stand in realmctl/data/calendars.toml; dates.py has those of English.
+"""Dates by rules in eighteen languages beside English. The rules stand in realmctl/data/calendars.toml; dates.py has those of English.
 
 A date is found by its form: a day, a month, or a year beside a word of the calendar (1990年, 14 mars 1879, XX век), an era, a century or a
 decade. Where years stand alone, as in European languages, a number from 1000 to 2099 is one only after a word that says so ("en 1905",

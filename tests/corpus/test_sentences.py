@@ -127,6 +127,8 @@ def test_no_sentence_starts_with_a_closing_bracket(text):
         ("de", "So geht's.| Dann kam z. B. er."),
         ("und", "Ng'o.| K. Nyerere can't.| Then he can’t."),
         ("sw", "Yeye ni mwalimu J. K. Nyerere.| Anaishi Dar."),
+        ("el", "Πού είναι η πόλη;| Είναι στη Γαλλία.| «Πότε\u037e»| Το 1911· και μετά; όχι.| Τέλος."),
+        ("fr", "Il vint ; Elle partit; Paul resta."),
         ("ka", "თბილისი დედაქალაქია.| ქალაქი 1990 წ. გაიზარდა!| სად არის?| აქ."),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Dates of nine languages: against babel, which writes dates by Unicode's CLDR, and a table decided by reading."""
+"""Dates of eighteen languages: against babel, which writes dates by Unicode's CLDR, and a table decided by reading."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ TABLE = {
     "ru": "[14 марта 1879 года], в [1905 году], в [XIX веке], [1990-е годы], 12 лет, 5 года, 1500 человек, [44 год до н. э.]",
     "ar": "في [14 مارس 1879] وعام [1905]، [القرن التاسع عشر]، ولد سنة [١٩٠٥] بين 1500 نسمة",
     "he": 'ב-[14 במרץ 1879], בשנת [1905], [המאה ה-19], [שנות ה-90], [44 לפנה"ס], 1500 תושבים',
+    "it": "Il [14 marzo 1879], nel [1905], nel [XX secolo], negli [anni 1990], [44 a.C.] e 1500 abitanti, pagina 1905",
+    "pt": "Em [14 de março de 1879], em [1905], no [século XX], na [década de 1990], [44 a.C.] e 1500 habitantes, [1914-1918]",
+    "nl": "Op [14 maart 1879], in [1905], in de [20e eeuw], de [jaren 1990], [44 v.Chr.] en 1500 inwoners, [1-3-1990]",
+    "pl": "Dnia [14 marca 1879 roku], w [1905], w [XX wieku], w [latach 90.], [44 p.n.e.] i 1500 mieszkańców, w [marcu 1990]",
+    "sv": "Den [14 mars 1879], år [1905], på [1900-talet], [44 f.Kr.] och 1500 invånare, [1914–1918]",
+    "cs": "Dne [14. března 1879], v roce [1905], ve [20. století], v [90. letech], [44 př. n. l.] a 1500 obyvatel, [1. 3. 1990]",
+    "uk": "[14 березня 1879 року], у [1905 році], у [XX столітті], [1990-ті роки], 12 років, 1500 осіб, [44 до н. е.]",
+    "tr": "[14 Mart 1879], [1905 yılında], [20. yüzyılda], [MÖ 44] ve 1500 kişi, [1990'da], [Mart 1990]",
+    "vi": "[ngày 14 tháng 3 năm 1879], năm [1905], [thế kỷ XX], [thập niên 1990], [44 TCN], 1500 người, [tháng 3 năm 1990]",
 }
 
 
@@ -52,5 +61,5 @@ def test_the_table(language):
 
 def test_which_languages_have_rules():
     assert all(map(has_date_rules, ["en", "simple", "zh-hant", *CALENDARS]))
-    assert not has_date_rules("vi") and find_dates("1 tháng 3 năm 1990", "vi") == []
+    assert not has_date_rules("id") and find_dates("1 Maret 1990", "id") == []
     assert not is_date("March", "de")
