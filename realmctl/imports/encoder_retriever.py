@@ -17,7 +17,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.layout import MAX_PREFIX, BlockForm, InputLayout, Prefix
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.tokens.tokenizer_folder import cuts_the_beginning
+from realmctl.tokens.tokenizer_folder import cuts_the_beginning, rebuilt_parts
 
 BLOCK_LENGTH = 288
 """Tokens of a block, as `chunk` cuts them by default."""
@@ -206,6 +206,11 @@ def _wordpieces(
         warn(
             f"the tokenizer in {folder} cuts a text that is too long at its beginning (truncation_side: left), and texts are cut at their end "
             "here: the vectors of longer queries and blocks are others than with sentence-transformers"
+        )
+    if parts := rebuilt_parts(folder):
+        warn(
+            f"{folder}/tokenizer.json has {', '.join(parts)} of its own, and is obeyed. transformers 5 replaces them by BERT's, since tokenizer_config.json names "
+            "BertTokenizer, so its vectors are others. With tokenizer_class PreTrainedTokenizerFast it obeys the file too"
         )
     if query.said.lowercase and not words.lowercase:
         raise InputError(

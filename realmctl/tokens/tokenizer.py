@@ -28,14 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as LibraryTokenizer
-from tokenizers import models, processors
+from tokenizers import models
 
 from realmctl.errors import InputError
 from realmctl.tokens.frame import AROUND_ONE, Frame, frame_of
 from realmctl.tokens.library_file import readable
 from realmctl.tokens.scripts import WITHOUT_BLANKS
 from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
-from realmctl.tokens.tokenizer_folder import ROLES, SPECIALS, read_tokenizer
+from realmctl.tokens.tokenizer_folder import NO_FRAME, ROLES, SPECIALS, read_tokenizer
 from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, PlacedWords, is_bert_pipeline
 
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -135,7 +135,7 @@ class Tokenizer:
                 f"train one (train:30522)."
             )
         if not framed:
-            tokenizer.post_processor = processors.TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+            tokenizer.post_processor = NO_FRAME
         with readable(folder):
             return cls(tokenizer, str(folder), names)
 

@@ -42,6 +42,8 @@ WORDPIECE_CLASSES = frozenset(
     for ending in ("", "Fast")
 )
 """Classes that put BERT's normalizer in place, whose settings stand in tokenizer_config.json."""
+UNCHANGED_CLASSES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
+"""Classes that do what tokenizer.json says, and no more."""
 PLAIN_CLASSES = frozenset(
     (
         *("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"),
@@ -121,6 +123,15 @@ def bert_tokenizer(
     return tokenizer
 
 
+def rebuilt_parts(folder: Path) -> list[str]:
+    """Return the parts of a folder's tokenizer.json that transformers 5 replaces by BERT's, since tokenizer_config.json names BERT's class. Here they are obeyed."""
+    named, held = _json(folder / "tokenizer_config.json").get("tokenizer_class"), _json(folder / "tokenizer.json")
+    if named not in REBUILT_CLASSES or not held:
+        return []
+    bert = {"normalizer": ("BertNormalizer",), "pre_tokenizer": ("BertPreTokenizer",), "post_processor": BERT_FRAMES}
+    return [part for part, kinds in bert.items() if (held.get(part) or {}).get("type") not in kinds]
+
+
 def _require_known(folder: Path, config: Mapping[str, Any]) -> None:
     named = config.get("tokenizer_class")
     if named is not None and not (isinstance(named, str) and named in WORDPIECE_CLASSES | PLAIN_CLASSES):
@@ -159,10 +170,17 @@ def _bert_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+NO_FRAME = processors.TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+REBUILT_CLASSES = frozenset({"BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"})
+BERT_FRAMES = ("BertProcessing", "TemplateProcessing")
+
+
 def _apply(config: Mapping[str, Any], tokenizer: LibraryTokenizer) -> None:
     """Set what the class of the tokenizer takes from tokenizer_config.json, as transformers does."""
     named = config.get("tokenizer_class")
     found = json.loads(tokenizer.to_str())
+    if tokenizer.post_processor is None and named in UNCHANGED_CLASSES:
+        tokenizer.post_processor = NO_FRAME
     if named in WORDPIECE_CLASSES and (found["normalizer"] or {}).get("type") == "BertNormalizer":
         wanted = _bert_settings(config)
         tokenizer.normalizer = normalizers.BertNormalizer(

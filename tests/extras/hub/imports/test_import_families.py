@@ -209,3 +209,36 @@ def test_a_tokenizer_of_another_family(tmp_path: Path, model_type: str, kind: st
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "export"), device="cpu")
     close(theirs.encode_query(TEXTS), loaded.encode_queries(TEXTS))
     assert Tokenizer.load(artifact.path).frame.around_two == around_two
+
+
+def test_a_tokenizer_that_puts_no_special_tokens_gets_none(tmp_path: Path) -> None:
+    """tokenizer.json has no post-processor, and its class adds none."""
+    sentence_folder("bert", tmp_path)
+    folder = tmp_path / "sentence"
+    for name, change in (
+        ("tokenizer.json", {"post_processor": None}),
+        ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"}),
+    ):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(content | change))
+    model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    assert "[CLS]" not in model.tokenizer.convert_ids_to_tokens(model.tokenizer(TEXTS[0])["input_ids"])
+    close(realmctl.load(imported(tmp_path), precision="fp32").encode_queries(TEXTS), model.encode_query(TEXTS))
+
+
+def test_a_tokenizer_that_transformers_rebuilds_is_obeyed_and_told(tmp_path: Path, capsys: Any) -> None:
+    sentence_folder("bert", tmp_path)
+    imported(tmp_path)
+    assert "replaces them" not in capsys.readouterr().err
+    folder = tmp_path / "sentence"
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["pre_tokenizer"] = {"type": "WhitespaceSplit"}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(config | {"tokenizer_class": "BertTokenizer"}))
+    artifact = imported(tmp_path, normalize=False)
+    told = capsys.readouterr().err
+    assert "pre_tokenizer of its own" in told and "transformers 5 replaces them" in told
+    assert Tokenizer.load(artifact.path).ids("a-b").tolist() == [Tokenizer.load(artifact.path).unk], (
+        "one word, as the file says"
+    )
