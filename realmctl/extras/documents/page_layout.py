@@ -15,6 +15,8 @@ from statistics import median
 HEAD_LINES = 2
 """Lines at the top and at the bottom of a page that may be its running head or foot."""
 NEAR_PAGES = 2
+LEAST_ROWS, LEAST_WORDS, GOING_ON = 3, 4, 0.5
+"""Of rows that are columns of prose: their number, the words of a line of a column, and the share of lines that go on in the next one."""
 MARGIN = 0.2
 """How far these stand from the edge at most, as a share of the page's height."""
 LARGER = 1.12
@@ -40,6 +42,7 @@ class Line:
     """A line of a page: its text and where it stands, in points from the page's lower left corner.
 
     base: Height of its baseline. size: Of its font. word: Width of its first word. is_bold: Whether its font is a bold one.
+    parts: The lines between its wide gaps, if it has such.
     """
 
     text: str
@@ -49,6 +52,7 @@ class Line:
     size: float
     word: float = 0.0
     is_bold: bool = False
+    parts: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,52 @@ def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
             edge_before = edge
     if held:
         yield _paragraph(held, body, begun, compounds)
+
+
+def in_columns(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a page, where one column of prose comes after the other also if the file holds them row by row."""
+    found, place = list[Line](), 0
+    while place < len(lines):
+        columns, end = _columns(lines, place)
+        if _are_prose(columns):
+            found += (line for column in columns for line in column)
+            place = end
+        else:
+            found.append(lines[place])
+            place += 1
+    return found
+
+
+def _columns(lines: Sequence[Line], place: int) -> tuple[list[list[Line]], int]:
+    """The columns of the rows from `place` on whose parts stand below those of the first, and the number of the first line behind them."""
+    begins = [part.left for part in lines[place].parts]
+    columns: list[list[Line]] = [[] for _ in begins]
+    while begins and place < len(lines):
+        parts = lines[place].parts or (lines[place],)
+        seats = [
+            next((at for at, left in enumerate(begins) if abs(part.left - left) <= part.size), None) for part in parts
+        ]
+        if None in seats or any(
+            seat is not None and part.right > right
+            for seat, part in zip(seats, parts, strict=True)
+            for right in begins[(seat or 0) + 1 : (seat or 0) + 2]
+        ):
+            break
+        for seat, part in zip(seats, parts, strict=True):
+            columns[seat or 0].append(part)
+        place += 1
+    return columns, place
+
+
+def _are_prose(columns: Sequence[Sequence[Line]]) -> bool:
+    """Whether the columns of rows are prose, and not those of a table: their lines have several words, and go on in the next one."""
+    if len(columns) < 2 or min(map(len, columns)) < LEAST_ROWS:
+        return False
+    words = [len(line.text.split()) for column in columns for line in column]
+    going_on = [
+        not after.text[0].isupper() and not ITEM.match(after.text) for column in columns for after in column[1:]
+    ]
+    return median(words) >= LEAST_WORDS and sum(going_on) >= GOING_ON * len(going_on)
 
 
 def body_size(pages: Iterable[Page]) -> float:

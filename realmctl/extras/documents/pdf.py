@@ -6,7 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
@@ -16,7 +18,7 @@ from realmctl.errors import InputError, require_package
 from realmctl.extras.documents import apart
 from realmctl.extras.documents.html_lines import LONGEST_META
 from realmctl.extras.documents.leads import document_of_lines, led_lines
-from realmctl.extras.documents.page_layout import Line, Page, body_size, paragraphs, title_of
+from realmctl.extras.documents.page_layout import Line, Page, body_size, in_columns, paragraphs, title_of
 from realmctl.inputs import streams
 
 MAX_PDF_BYTES = 2**28
@@ -41,7 +43,7 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
         ResourceError: pypdfium2 is not installed.
     """
     require_package("pypdfium2", "documents", f"{file.path} is a PDF, and reading it")
-    said, pages = _pages(file)
+    said, pages, lost = _pages(file)
     found = list(paragraphs(pages))
     if not found:
         raise _unreadable(
@@ -49,11 +51,12 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
         )
     title = said.pop("title") or title_of(pages[0], body_size(pages)) or file.stem.replace("_", " ")
     lines = led_lines([(each.text, -each.heading) for each in found], {})
-    yield document_of_lines(file.name, title, lines, str(file.path), kept(said), [each.page for each in found])
+    document = document_of_lines(file.name, title, lines, str(file.path), kept(said), [each.page for each in found])
+    yield replace(document, lost=lost)
 
 
-def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page]]:
-    """The metadata of a PDF, with an empty title where it has none that says something, and its pages. Another process reads them."""
+def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page], str]:
+    """The metadata of a PDF, with an empty title where it has none that says something, its pages, and what of them has no text. Another process reads them."""
     data, limits = streams.whole_bytes(file.path, MAX_PDF_BYTES), (MAX_PDF_PAGES, MAX_TEXT_FILE, MAX_PDF_LINES)
     program: list[str | Path] = [sys.executable, "-P", Path(__file__).with_name("pdf_lines.py"), *map(str, limits)]
     parsed = apart.parse(program, data, apart.MAX_PARSE_MEMORY + 2 * len(data))
@@ -79,8 +82,20 @@ def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page]]:
         "author": first["Author"][:LONGEST_META],
         "date": "-".join(filter(None, date.groups())) if date else "",
     }
-    found = [Page([Line(**line) for line in page["lines"]], page["height"]) for page in pages]
-    return metadata, found
+    pictures = [number for number, page in enumerate(pages, 1) if page["is_picture"]]
+    lost = [
+        f"{len(pictures)} of its {len(pages)} pages, which are pictures (the first is page {pictures[0]}),"
+        if pictures
+        else "",
+        f"{unknown:,} of its {characters + unknown:,} characters, which its fonts do not name," if unknown else "",
+        "the fields of its form (XFA)" if first["is_xfa"] else "",
+    ]
+    found = [Page(in_columns([*map(_line, page["lines"])]), page["height"]) for page in pages]
+    return metadata, found, " and ".join(filter(None, lost))
+
+
+def _line(told: dict[str, Any]) -> Line:
+    return Line(**{**told, "parts": tuple(map(_line, told.get("parts", ())))})
 
 
 def _unreadable(file: CorpusFile, why: str) -> InputError:

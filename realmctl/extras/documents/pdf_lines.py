@@ -24,6 +24,12 @@ SIZES = 0.1, 10_000.0
 """The smallest and the largest size of a font in points; others are cut to these."""
 LIGATURES = str.maketrans(dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00)))
 
+SAMPLED = 400
+"""Characters of a page whose direction is asked for, about."""
+GUTTER = 12.0
+"""Least width of a gap between two columns, in points."""
+MOST_OBJECTS = 1000
+"""Objects of a page without text among which a picture is looked for."""
 NOT_SEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 PASSWORD = 2**13
 """The flag of a field whose value is not shown."""
@@ -33,6 +39,8 @@ LONGEST_VALUE = 2**20
 SIZE_OF_VALUES = 10.0
 """Of the font of a value on a page without lines, in points."""
 
+Turned = tuple[int, float, float, float, float]
+"""How far a page is turned, in degrees, its width and height then, and where it begins from the left and from below before, in points."""
 PageLine = dict[str, Any]
 """A line, with the fields of `page_layout.Line`."""
 Characters = list[tuple[int, str]]
@@ -46,17 +54,18 @@ def main(most_pages: int, most_characters: int, most_lines: int) -> None:
             if len(pdf) > most_pages:
                 say(error=f"it has {len(pdf):,} pages, and at most {most_pages:,} are read")
                 return
-            say(**{name: pdf.get_metadata_value(name) for name in ("Title", "Author", "CreationDate")})
+            is_xfa = pdf.get_formtype() in (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
+            say(is_xfa=is_xfa, **{name: pdf.get_metadata_value(name) for name in ("Title", "Author", "CreationDate")})
             if pdf.get_formtype() != raw.FORMTYPE_NONE:
                 pdf.init_forms()
             for number in range(len(pdf)):
-                height, page, unknown = read_page(pdf[number], pdf.formenv.raw if pdf.formenv else None)
-                characters += sum(len(line["text"]) for line in page)
-                lines += len(page)
+                page = read_page(pdf[number], pdf.formenv.raw if pdf.formenv else None)
+                characters += sum(len(line["text"]) for line in page["lines"])
+                lines += len(page["lines"])
                 if characters > most_characters or lines > most_lines:
                     say(error=f"it has more than {most_characters:,} characters, or {most_lines:,} lines")
                     return
-                say(height=height, lines=page, unknown=unknown)
+                say(**page)
     except pypdfium2.PdfiumError as error:
         say(
             error="it needs a password"
@@ -69,12 +78,13 @@ def say(**values: object) -> None:
     print(json.dumps(values), flush=True)
 
 
-def read_page(page: pypdfium2.PdfPage, form: Any = None) -> tuple[float, list[PageLine], int]:
-    """The height of a page, its lines in the order of its content, and how many characters are unknown: their font does not name them.
+def read_page(page: pypdfium2.PdfPage, form: Any = None) -> dict[str, Any]:
+    """The height of a page, its lines in the order of its content (`lines`), how many characters are unknown, since their font does not name them, and
+    whether it shows a picture and no text (`is_picture`).
 
     What was filled into the fields of a form, and text that was put on the page, stands behind the lines before it.
     """
-    with closing(page), closing(page.get_textpage()) as text_page:
+    with closing(page), closing(upright(page)) as text_page:
         lines, line, high, unknown = list[PageLine](), Characters(), 0, 0
         for place in range(text_page.count_chars()):
             code = raw.FPDFText_GetUnicode(text_page, place)
@@ -92,15 +102,67 @@ def read_page(page: pypdfium2.PdfPage, form: Any = None) -> tuple[float, list[Pa
                 unknown += not known
                 line.append((place, chr(code) if known else " "))
             if is_hyphen or code in LINE_ENDS:
-                lines += measured(text_page, line)
+                lines += with_parts(text_page, line)
                 line = []
-        lines += measured(text_page, line)
-        for value in filled_in(page, form):
+        lines += with_parts(text_page, line)
+        _, width, height, *_ = text_page.turned
+        lines = [
+            each
+            for each in lines
+            if each["right"] > 0 and each["left"] < width and -each["size"] < each["base"] < height
+        ]  # what is not off the page
+        for value in filled_in(page, form, text_page.turned):
             put(lines, value)
-        return page.get_height(), lines, unknown
+        is_picture = not lines and any(
+            raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page, number)) == raw.FPDF_PAGEOBJ_IMAGE
+            for number in range(min(raw.FPDFPage_CountObjects(page), MOST_OBJECTS))
+        )
+        return {"height": page.get_height(), "lines": lines, "unknown": unknown, "is_picture": is_picture}
 
 
-def filled_in(page: pypdfium2.PdfPage, form: Any) -> Iterator[PageLine]:
+def upright(page: pypdfium2.PdfPage) -> pypdfium2.PdfTextPage:
+    """The text of a page that is turned so that most of its text runs from left to right: pdfium orders lines as they stand on the page that a viewer shows."""
+    text_page = page.get_textpage()
+    count, directions = text_page.count_chars(), [0, 0, 0, 0]
+    for place in range(0, count, 1 + count // SAMPLED):
+        matrix = raw.FS_MATRIX()
+        if raw.FPDFText_GetMatrix(text_page, place, byref(matrix)) and (matrix.a or matrix.b):
+            directions[(0 if matrix.a > 0 else 2) if abs(matrix.a) >= abs(matrix.b) else 1 if matrix.b > 0 else 3] += 1
+    wanted = 90 * max(range(4), key=directions.__getitem__)
+    if wanted != page.get_rotation() and any(directions):
+        text_page.close()
+        page.set_rotation(wanted)
+        text_page = page.get_textpage()
+    x, y, *_ = page.get_cropbox()
+    text_page.turned = page.get_rotation(), page.get_width(), page.get_height(), x, y
+    return text_page
+
+
+def with_parts(text_page: pypdfium2.PdfTextPage, line: Characters) -> list[PageLine]:
+    """The line of these characters, with the lines between its wide gaps as `parts`; none if all are spaces."""
+    cuts, before = [0], -1
+    for number, (place, each) in enumerate(line):
+        if each.isspace():
+            continue
+        blank = line[number - 1][0]
+        if (
+            0 <= before < number - 1
+            and raw.FPDFText_IsGenerated(text_page, blank) == 1
+            and abs(edges(text_page, place)[0] - edges(text_page, line[before][0])[1]) > GUTTER
+        ):
+            cuts.append(number)
+        before = number
+    found = measured(text_page, line)
+    if found and len(cuts) > 1:
+        found[0]["parts"] = [
+            part
+            for begin, end in zip(cuts, [*cuts[1:], len(line)], strict=True)
+            for part in measured(text_page, line[begin:end])
+        ]
+    return found
+
+
+def filled_in(page: pypdfium2.PdfPage, form: Any, turned: Turned) -> Iterator[PageLine]:
     """Yield the lines of the values of a form's fields on the page that a viewer shows, and of text that was put on the page."""
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         annotation = raw.FPDFPage_GetAnnot(page, number)
@@ -118,9 +180,11 @@ def filled_in(page: pypdfium2.PdfPage, form: Any) -> Iterator[PageLine]:
             if not value.strip() or not raw.FPDFAnnot_GetRect(annotation, byref(box)):
                 continue
             lines = [" ".join(line.split()) for line in value.splitlines() if line.strip()]
+            left, right, bottom, top = (
+                edge if isfinite(edge) else 0.0 for edge in shown(turned, box.left, box.right, box.bottom, box.top)
+            )
             for place, text in enumerate(lines):
-                base = box.top - (box.top - box.bottom) * (place + 0.75) / len(lines)
-                left, right = (edge if isfinite(edge) else 0.0 for edge in (box.left, box.right))
+                base = top - (top - bottom) * (place + 0.75) / len(lines)
                 yield {
                     "text": text,
                     "left": left,
@@ -196,10 +260,11 @@ def measured(text_page: pypdfium2.PdfTextPage, characters: Characters) -> list[P
     size, is_bold = sorted(font(text_page, seen[number * (len(seen) - 1) // 4]) for number in range(5))[2]
     breaks = (number for number, (place, each) in enumerate(characters) if place > seen[0] and each.isspace())
     word_end = characters[next(breaks, len(characters)) - 1][0]
-    left, x, base = edges(text_page, seen[0])[0], c_double(), c_double()
-    raw.FPDFText_GetCharOrigin(text_page, seen[0], byref(x), byref(base))
+    left, x, y = edges(text_page, seen[0])[0], c_double(), c_double()
+    raw.FPDFText_GetCharOrigin(text_page, seen[0], byref(x), byref(y))
     right, word = edges(text_page, seen[-1])[1], edges(text_page, word_end)[1] - left
-    placed = {"left": left, "right": right, "base": base.value, "word": word, "size": size}
+    base = shown(text_page.turned, x.value, x.value, y.value, y.value)[2]
+    placed = {"left": left, "right": right, "base": base, "word": word, "size": size}
     return [
         {
             "text": text,
@@ -213,7 +278,19 @@ def edges(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, float]:
     """Where a character begins and ends, in points from the left."""
     left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
     raw.FPDFText_GetCharBox(text_page, place, byref(left), byref(right), byref(bottom), byref(top))
-    return left.value, right.value
+    box = shown(text_page.turned, left.value, right.value, bottom.value, top.value)
+    return box[0], box[1]
+
+
+def shown(turned: Turned, left: float, right: float, bottom: float, top: float) -> tuple[float, float, float, float]:
+    """A box on the page as it is turned: pdfium says it for the page that is not."""
+    rotation, width, height, x, y = turned
+    left, right, bottom, top = left - x, right - x, bottom - y, top - y
+    if rotation == 90:
+        return bottom, top, height - right, height - left
+    if rotation == 180:
+        return width - right, width - left, height - top, height - bottom
+    return (width - top, width - bottom, left, right) if rotation == 270 else (left, right, bottom, top)
 
 
 def font(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, bool]:
