@@ -26,7 +26,8 @@ from realmctl.corpus.wiki import dump, wikitext
 from realmctl.corpus.wiki.namespaces import namespaces
 from realmctl.extras.documents.html_lines import page_of
 
-TEMPLATE = re.compile(r"(?<!\{)\{\{(?!\{)[^{}]*\}\}(?!\})")
+TEMPLATE, PARAMETER = re.compile(r"(?<!\{)\{\{[^{}]*\}\}"), re.compile(r"\{\{\{[^{}]*\}\}\}")
+MISSING_FILE = re.compile(r'<a href="[^"]*(?:wpDestFile|Special:Upload)[^"]*"[^<>]*>[^<]*</a>')
 HIDDEN = re.compile(r"<!--.*?-->|<(math|chem)\b[^<>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
 WORD = re.compile(r"\w[\w\u0300-\u036f\u0900-\u0dff\u200c\u200d]*")
 MARK = re.compile(
@@ -45,6 +46,9 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="Print so many of the words that ours loses and adds.")
     asked = parser.parse_args()
     site, pages = _articles(asked.dump, asked.pages)
+    whole = [page for page in pages if page[1].count("{|") == page[1].count("|}")]
+    print(f"{len(pages) - len(whole)} of {len(pages)} articles are left out: their tables begin or end in templates")
+    pages = whole
     tools = _tools(site)
     lost, added, words, given, marks = (Counter[str]() for _ in range(5))
     missing, extra = Counter[str](), Counter[str]()
@@ -89,7 +93,7 @@ def without_templates(text: str) -> str:
     """Wikitext without comments, formulas and templates, and without parameters of templates."""
     text = HIDDEN.sub("", text.replace("\r\n", "\n"))
     for _ in range(DEPTH):
-        shorter = re.sub(r"\{\{\{[^{}]*\}\}\}", "", TEMPLATE.sub("", text))
+        shorter = TEMPLATE.sub("", PARAMETER.sub("", text))
         if shorter == text:
             break
         text = shorter
@@ -109,7 +113,7 @@ def rendered(api: str, title: str, text: str) -> str:
     }
     with urllib.request.urlopen(api, urllib.parse.urlencode(fields).encode(), timeout=300) as reply:
         html = json.load(reply)["parse"]["text"]
-    found = page_of({"kind": "wiki"}, html.encode())
+    found = page_of({"kind": "wiki"}, MISSING_FILE.sub("", html).encode())
     return "\n".join(line for line, *_ in found["lines"])
 
 

@@ -21,6 +21,8 @@ LINKS = re.compile(
     r"|\[(?:(?:https?|ftps?|irc|news|gopher|telnet):)?//[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]"
     r"|\[mailto:[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]",
 )
+ADDRESS_AROUND_LINKS = re.compile(r"\[(?:(?:https?|ftps?):)?//[^\s\[\]]++[ \t]++([^\[\]\n]*+)\]")
+"""A link to an address in whose label links stood."""
 OPEN_ANCHOR, CLOSE_ANCHOR = "\uf8fe", "\uf8ff"
 """The marks around the label of a link. The number of its anchor, in two private-use characters, follows the first."""
 HALF, FIRST = 4096, 0xE000
@@ -60,7 +62,8 @@ def replace_links(text: str, site: Namespaces) -> tuple[str, list[str]]:
     if depth:
         done = max(done, limit)
     out.append(text[done:])
-    return "".join(out), targets
+    found = "".join(out)
+    return ADDRESS_AROUND_LINKS.sub(r"\1", found) if "//" in found else found, targets
 
 
 def _block_end(text: str, start: int, known: int) -> int:
@@ -78,7 +81,7 @@ def _label(target: str, label: str | None, trail: str, targets: list[str], site:
         if prefix in site.hidden:
             return trail
         if not prefix or prefix in site.elsewhere:
-            return (rest.rpartition(":")[2] if label is None else label) + trail
+            return (target.lstrip(": ") if label is None else label or rest.rpartition(":")[2]) + trail
         if prefix in language_codes() and rest[:1] != " ":
             return (label or "") + trail
     shown = target if label is None else label or target.partition(" (")[0]

@@ -13,6 +13,7 @@ from functools import partial
 
 from realmctl.corpus.wiki.templates import render
 from realmctl.data import table, words
+from realmctl.tokens.scripts import JOINED_LETTER
 
 ELEMENTS_WITHOUT_PROSE = words(table("wikitext")["tags"]["without_prose"])
 """Elements whose content is not prose. <nowiki> is handled separately."""
@@ -53,8 +54,8 @@ def _visible(text: str) -> Iterator[str]:
 
 
 def _gap(text: str, place: int) -> str:
-    """Return what replaces a reference: a space where two words would touch."""
-    return " " if text[place : place + 1].isalpha() else ""
+    """Return what replaces a reference: a space where two words would touch, in scripts that part words by blanks."""
+    return " " if text[place : place + 1].isalpha() and not JOINED_LETTER.match(text, place) else ""
 
 
 def _close(text: str, name: str, start: int, known: dict[str, re.Match[str] | None]) -> re.Match[str] | None:

@@ -46,7 +46,8 @@ def render(content: str, text: str, start: int, end: int, language: str = "") ->
     rule = _rule(name, language) if len(name) <= MAX_NAME_CHARS else nothing
     if rule is nothing or (rule is None and "\n" in content):
         return ""
-    return rule(arguments(rest)) if rule else _words_of_unknown(rest, text, start, end)
+    shown = rule(arguments(rest)) if rule else _words_of_unknown(rest, text, start, end)
+    return f"\n{shown}" if shown[:1] in ("*", "#", ":", ";") else shown  # as MediaWiki begins the line of a list
 
 
 def _grouped(number: str, language: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from realmctl.extras.documents import sphinx, wiki_pages
+from realmctl.extras.documents import markdown_kinds, sphinx, wiki_pages
 from realmctl.extras.documents.leads import LedLine, led_lines
 from realmctl.extras.documents.many_parses import answer
 
@@ -172,7 +172,9 @@ def page_of(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     if asked["kind"] == "markdown":
         from markdown_it import MarkdownIt
 
-        text = _without_lonely_tags(MarkdownIt("commonmark").enable("table").render(text))
+        text = _without_lonely_tags(
+            MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown_kinds.as_commonmark(text))
+        )
     if _depth(text) > MAX_HTML_DEPTH:
         return {"aside": f"its elements are nested more than {MAX_HTML_DEPTH:,} deep"}
     page = LexborHTMLParser(sphinx.as_shown(text) if asked["kind"] == "rst" else text)

@@ -15,6 +15,8 @@ from statistics import median
 HEAD_LINES = 2
 """Lines at the top and at the bottom of a page that may be its running head or foot."""
 NEAR_PAGES = 2
+WIDEST_STEP = 2.0
+"""How far below each other the rows of columns are at most, in sizes of their font."""
 LEAST_ROWS, LEAST_WORDS, GOING_ON = 3, 4, 0.5
 """Of rows that are columns of prose: their number, the words of a line of a column, and the share of lines that go on in the next one."""
 MARGIN = 0.2
@@ -118,10 +120,15 @@ def _columns(lines: Sequence[Line], place: int) -> tuple[list[list[Line]], int]:
         seats = [
             next((at for at, left in enumerate(begins) if abs(part.left - left) <= part.size), None) for part in parts
         ]
-        if None in seats or any(
-            seat is not None and part.right > right
-            for seat, part in zip(seats, parts, strict=True)
-            for right in begins[(seat or 0) + 1 : (seat or 0) + 2]
+        step = lines[place - 1].base - lines[place].base if columns[0] else 0.0
+        if (
+            None in seats
+            or abs(step) > WIDEST_STEP * lines[place].size
+            or any(
+                seat is not None and part.right > right
+                for seat, part in zip(seats, parts, strict=True)
+                for right in begins[(seat or 0) + 1 : (seat or 0) + 2]
+            )
         ):
             break
         for seat, part in zip(seats, parts, strict=True):

@@ -1,6 +1,6 @@
 """Read pages of HTML and Markdown as text: a paragraph, a heading, a list item, a row of a table or a line of code is a line.
 
-Markdown becomes HTML by markdown-it-py (CommonMark with tables), and HTML is parsed by selectolax, both of the extra `documents`. A process of its own
+Markdown becomes HTML by markdown-it-py (CommonMark with tables and text that is struck out), and HTML is parsed by selectolax, both of the extra `documents`. A process of its own
 does both, one for many pages (html_lines.py): neither time nor memory of a parser is bounded by the size of what it reads.
 """
 

@@ -60,6 +60,7 @@ UNREAD = ", ".join(
                 "mw-cite-backlink",
             )
         ),
+        "a.autonumber",
         "#toc",
         "#coordinates",
         "sup.reference",

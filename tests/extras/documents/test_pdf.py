@@ -260,3 +260,83 @@ def test_a_block_of_a_pdf_knows_its_page_and_the_file_its_author_and_date(tmp_pa
     for block in blocks:
         assert block.text.startswith(f"Page {block.page} "), (block.page, block.text)
         assert block.fields == {"author": "Ada Lorn", "date": "2024-05-01"}
+
+
+LEFT = [
+    "The committee read the annual",
+    "report of the mill and found",
+    "that the wheel had turned for",
+    "three hundred days.",
+]
+RIGHT = [
+    "Approval was given on 4 May to",
+    "the budget of the coming year",
+    "which holds forty crowns for a",
+    "new sluice and nine for paint.",
+]
+
+
+def test_columns_that_a_file_holds_row_by_row_are_read_one_after_the_other(tmp_path):
+    rows = [(x, 700 - 14 * row, 11, text) for row in range(4) for x, text in ((60, LEFT[row]), (330, RIGHT[row]))]
+    found = read(
+        write_pdf(
+            tmp_path / "a.pdf",
+            [[(60, 740, 11, "Minutes."), *rows, (60, 600, 11, "The end of it.")]],
+        )
+    )
+    assert found.text.split("\n") == [
+        "Minutes.", " ".join(LEFT), " ".join(RIGHT), "The end of it."
+    ]  # fmt: skip
+
+
+def test_a_table_stays_row_by_row(tmp_path):
+    cells = [
+        ("Name of the thing", "Cost"),
+        ("Pump of the mill", "340 crowns"),
+        ("Valve of the pump", "12 crowns"),
+        ("Wheel", "9,000 crowns"),
+    ]
+    rows = [
+        (x, 700 - 14 * row, 11, text) for row, pair in enumerate(cells) for x, text in zip((60, 330), pair, strict=True)
+    ]
+    text = read(write_pdf(tmp_path / "a.pdf", [rows])).text
+    assert "Pump of the mill 340 crowns" in text and "Wheel 9,000 crowns" in text
+
+
+def test_the_text_of_a_turned_page_is_read_as_it_runs(tmp_path):
+    upright = [(60, 700 - 14 * row, 11, text) for row, text in enumerate(LEFT)]
+    plain = write_pdf(tmp_path / "a.pdf", [upright])
+    for rotation in (b"90", b"180", b"270"):
+        (tmp_path / "b.pdf").write_bytes(plain.read_bytes().replace(b"/MediaBox[", b"/Rotate %s/MediaBox[" % rotation))
+        assert read(tmp_path / "b.pdf").text == " ".join(LEFT)
+    # lines that run from below to above, on a page that the flag turns upright
+    content = b"\n".join(
+        b"BT /F1 11 Tf 0 1 -1 0 %d 60 Tm (%s) Tj ET" % (100 + 14 * row, text.encode()) for row, text in enumerate(LEFT)
+    )
+    turned = write_raw_pdf(tmp_path / "c.pdf", [content])
+    assert read(turned).text == " ".join(LEFT), "without the flag"
+    (tmp_path / "d.pdf").write_bytes(turned.read_bytes().replace(b"/MediaBox[", b"/Rotate 90/MediaBox["))
+    assert read(tmp_path / "d.pdf").text == " ".join(LEFT)
+
+
+def test_what_is_off_the_page_is_not_read(tmp_path):
+    off = [
+        (700, 500, 11, "right of it"),
+        (60, 900, 11, "above it"),
+        (60, -50, 11, "below it"),
+        (-300, 400, 11, "left of it"),
+    ]
+    assert read(write_pdf(tmp_path / "a.pdf", [[(60, 700, 11, "All that is seen."), *off]])).text == "All that is seen."
+
+
+def test_pages_that_are_pictures_and_characters_without_names_are_told(tmp_path, capsys):
+    text = b"BT /F1 11 Tf 60 700 Td (Words are here, and more of them.) Tj ET"
+    picture = b"q 100 0 0 100 60 400 cm BI /W 1 /H 1 /BPC 8 /CS /G ID \x00 EI Q"
+    found = read(write_raw_pdf(tmp_path / "a.pdf", [text, picture, b""]))
+    assert found.lost == "1 of its 3 pages, which are pictures (the first is page 2),"
+    page = [(72, 700, 10, "Words and more words, then an x and no other."), (72, 650, 10, "The end.")]
+    assert (
+        read(write_pdf(tmp_path / "few.pdf", [page], meanings={"x": "\x03"})).lost
+        == "1 of its 52 characters, which its fonts do not name,"
+    )
+    assert not read(write_pdf(tmp_path / "b.pdf", [page])).lost
