@@ -15,7 +15,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, ResourceError, require_package
-from realmctl.extras.documents import apart, asciidoc, sphinx
+from realmctl.extras.documents import apart, asciidoc, notebooks, sphinx
 from realmctl.extras.documents.pages import document_of
 from realmctl.inputs import streams
 
@@ -83,7 +83,7 @@ MARKUP_ENDINGS = {
 
 SHOW_BYLINES = frozenset({"docx", "latex", "org", "rst", "asciidoc", "jats", "typst"})
 """Formats whose pages show the names of the authors and the date below the title."""
-PREPARED = {"rst": sphinx.as_text, "asciidoc": asciidoc.as_text}
+PREPARED = {"rst": sphinx.as_text, "asciidoc": asciidoc.as_text, "ipynb": notebooks.as_shown}
 """What makes of a source one that pandoc reads as its own tool does."""
 MAN_PAGES = frozenset({"man", "mdoc"})
 NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")

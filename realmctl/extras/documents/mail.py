@@ -38,6 +38,8 @@ HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9-]*):(?:[ \t]|\r?$)")
 """The name of a header."""
 KNOWN = frozenset({b"from", b"date", b"subject", b"message-id", b"received", b"return-path", b"mime-version", b"to"})
 LEAST_KNOWN = 3
+DIVIDED_FROM = 60
+"""Characters of a line from which on it may end within a word."""
 ENDINGS = frozenset({".eml", ".mbox"})
 CHARSETS = "utf-8", "cp1252"
 """What a text is decoded by whose charset is not named, or not known, or wrong."""
@@ -157,7 +159,34 @@ def _header(message: Message, name: str) -> str:
 
 
 def _text(part: Message) -> str:
-    """The text of a part, by its charset."""
+    """The text of a part, by its charset. Lines that flow (RFC 3676) are one."""
+    text = _decoded(part)
+    if str(part.get_param("format", "")).lower() == "flowed":
+        return _flowed(text, str(part.get_param("delsp", "")).lower() == "yes")
+    return text
+
+
+def _flowed(text: str, without_blanks: bool) -> str:
+    """A text whose lines that end in a blank go on in the next one, if both are quoted as deep. without_blanks: This blank is none of the text; a
+    line that is shorter than a divided word needs has words before and behind it all the same.
+    """
+    made, depth, goes_on = list[str](), 0, False
+    for line in text.split("\n"):
+        plain = line.lstrip(">")
+        level = len(line) - len(plain)
+        plain = plain.removeprefix(" ")
+        is_signature = plain == "-- "
+        if goes_on and level == depth and not is_signature:
+            made[-1] += plain
+        else:
+            made.append(f"{'>' * level} {plain}" if level else plain)
+        depth, goes_on = level, plain.endswith(" ") and not is_signature
+        if goes_on and without_blanks and (plain.endswith("  ") or len(line) >= DIVIDED_FROM):
+            made[-1] = made[-1][:-1]
+    return "\n".join(made)
+
+
+def _decoded(part: Message) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""

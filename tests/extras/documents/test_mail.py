@@ -12,6 +12,7 @@ from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
 from realmctl.corpus.formats.detect import FORMATS as PLAIN
 from realmctl.corpus.formats.detect import format_of
+from realmctl.corpus.reading import documents
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.extras.documents import mail
 from realmctl.extras.documents.formats import FORMATS
@@ -150,3 +151,46 @@ def test_a_message_says_who_wrote_it_to_whom_and_when(tmp_path):
     first, second = map(only, (tmp_path / "a.eml", tmp_path / "b.eml"))
     sent = {"from": "Ada <a@e.org>", "to": "ben@e.org"}
     assert first.fields == {**sent, "date": "2024-05-01T10:30:00+02:00"} and second.fields == sent
+
+
+FLOWED = """From: a@example.org
+Subject: Flow
+Content-Type: text/plain; charset=utf-8; format=flowed{more}
+
+The larch costs five crowns in a year,{blank}
+which is not much,{blank}
+and stands.
+A hard end.
+> An older{blank}
+> text.
+>> Deeper.
+ From here.
+--{blank}
+Ann
+"""
+JOINED = [
+    "The larch costs five crowns in a year, which is not much, and stands.",
+    "A hard end.",
+    "> An older text.",
+    ">> Deeper.",
+    "From here.",
+    "-- ",
+    "Ann",
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "blank"), [("", " "), ("; delsp=no", " "), ("; DelSp=yes", "  "), ("; delsp=yes", " ")]
+)
+def test_lines_that_flow_are_one(tmp_path, more, blank):
+    text = FLOWED.format(more=more, blank=blank).replace("--  ", "-- ")
+    (tmp_path / "a.eml").write_text(text, encoding="utf-8")
+    [found] = documents([tmp_path / "a.eml"], CorpusSettings())
+    assert [line.rstrip() for line in found.text.split("\n")[2:]] == [line.rstrip() for line in JOINED]
+
+
+def test_a_long_line_without_its_blank_goes_on_within_the_word(tmp_path):
+    text = f"From: a\nTo: b\nSubject: c\nContent-Type: text/plain; format=flowed; delsp=yes\n\nhttps://example.org/{'x' * 50} \nyyy\n"
+    (tmp_path / "a.eml").write_text(text, encoding="utf-8")
+    [found] = documents([tmp_path / "a.eml"], CorpusSettings())
+    assert f"https://example.org/{'x' * 50}yyy" in found.text
