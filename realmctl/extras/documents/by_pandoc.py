@@ -12,10 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.document import Document, Found
+from realmctl.corpus.document import PAGE_SECONDS, Document, Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, ResourceError, require_package
-from realmctl.extras.documents import apart, asciidoc, notebooks, sphinx
+from realmctl.execution.deadline import DeadlineError, deadline
+from realmctl.extras.documents import apart, asciidoc, latex, notebooks, rich_text, sphinx, troff, xml_markup
 from realmctl.extras.documents.pages import document_of
 from realmctl.inputs import streams
 
@@ -83,7 +84,16 @@ MARKUP_ENDINGS = {
 
 SHOW_BYLINES = frozenset({"docx", "latex", "org", "rst", "asciidoc", "jats", "typst"})
 """Formats whose pages show the names of the authors and the date below the title."""
-PREPARED = {"rst": sphinx.as_text, "asciidoc": asciidoc.as_text, "ipynb": notebooks.as_shown}
+PREPARED = {
+    "rst": sphinx.as_text,
+    "asciidoc": asciidoc.as_text,
+    "ipynb": notebooks.as_shown,
+    "latex": latex.as_text,
+    "man": troff.as_text,
+    "docbook": xml_markup.docbook,
+    "jats": xml_markup.jats,
+    "rtf": rich_text.as_text,
+}
 """What makes of a source one that pandoc reads as its own tool does."""
 MAN_PAGES = frozenset({"man", "mdoc"})
 NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
@@ -101,8 +111,11 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
     require_package("selectolax", "documents", f"{file.path} is read as {READ[name]}, which")
     data = streams.whole_bytes(file.path, MAX_OFFICE_BYTES)
     if name in PREPARED:
-        with suppress(UnicodeDecodeError):  # pandoc says it
-            data = PREPARED[name](data.decode("utf-8-sig")).encode()
+        try:
+            with suppress(UnicodeDecodeError), deadline(PAGE_SECONDS):  # pandoc says it
+                data = PREPARED[name](data.decode("utf-8-sig")).encode()
+        except DeadlineError:
+            raise unreadable(file, READ[name], f"it takes more than {PAGE_SECONDS:g} s of a core") from None
     html = html_by_pandoc(file, name, READ[name], data)
     found = document_of(file, "rst" if name == "rst" else "man" if name in MAN_PAGES else "content", html)
     yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found

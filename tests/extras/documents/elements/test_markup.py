@@ -1,0 +1,115 @@
+"""Of man pages, LaTeX, DocBook, JATS, RTF and notebooks each word of each element comes out once, in order, and glued to none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from realmctl.corpus.document import Document
+from realmctl.corpus.reading import documents
+from realmctl.corpus.settings import CorpusSettings
+from realmctl.errors import InputError
+from realmctl.extras.documents import by_pandoc, latex, rich_text, troff, xml_markup
+from tests.extras.documents.elements import markup_snippets
+from tests.extras.documents.elements.snippets import faults, filled
+
+pytestmark = pytest.mark.skipif(by_pandoc._pandoc() is None, reason="needs pandoc")
+
+JATS = (
+    '<?xml version="1.0"?><!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving DTD v1.0//EN" "x.dtd"><article><front><article-meta>'
+    "<title-group><article-title>T</article-title></title-group>{front}</article-meta></front><body>\n{body}\n</body><back>{back}</back></article>"
+)
+FRAMES = {
+    "man": (markup_snippets.MAN, ".TH X 1\n.SH NAME\nx \\- y\n.SH A\n{}\n"),
+    "mdoc": (markup_snippets.MDOC, ".Dd May 1, 2020\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Sh A\n{}\n"),
+    "latex": (markup_snippets.LATEX, "\\documentclass{{article}}\\begin{{document}}\n{}\n\\end{{document}}"),
+    "docbook": (markup_snippets.DOCBOOK, '<?xml version="1.0"?><article><title>T</title>\n{}\n</article>'),
+    "jats": (markup_snippets.JATS, JATS.replace("{body}", "{}").replace("{front}", "").replace("{back}", "")),
+    "rtf": (markup_snippets.RTF, "{{\\rtf1\\ansi {}}}"),
+}
+
+
+def read(tmp_path, name: str, source: str) -> str:
+    (tmp_path / "a.x").write_text(source, encoding="utf-8")
+    [found] = documents([tmp_path / "a.x"], CorpusSettings(format=name))
+    assert isinstance(found, Document)
+    return found.text
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_each_word_of_each_element_comes_out_once(tmp_path, name):
+    snippets, frame = FRAMES[name]
+    apart = "\\par\n" if name == "rtf" else "\n" if name == "latex" else ""
+    made = filled((element, text + apart) for element, text in snippets.items())
+    assert faults(made, read(tmp_path, name, frame.format(made.text))) == {}
+
+
+def test_what_stands_before_and_behind_an_article(tmp_path):
+    made = filled(
+        [
+            ("abstract", "<abstract><title>@</title><p>@</p></abstract>"),
+            ("translated", "<trans-abstract><title>@</title><p>@</p></trans-abstract>"),
+            ("keywords", "<kwd-group><kwd>@</kwd><kwd>@</kwd></kwd-group>\f"),
+            ("thanks", "<ack><p>@</p></ack>"),
+            ("notes", "<fn-group><fn><p>@</p></fn></fn-group>"),
+            ("references", "<ref-list><title>@</title><ref><label>@</label><mixed-citation>@ <bold>@</bold>.</mixed-citation></ref><ref><element-citation><article-title>@</article-title><source>@</source></element-citation></ref></ref-list>"),
+        ]
+    )  # fmt: skip
+    front, back = made.text.split("\f")
+    assert faults(made, read(tmp_path, "jats", JATS.format(front=front, back=back, body="<p>Words.</p>"))) == {}
+
+
+def cell(kind: str, source: str, *outputs: dict[str, object]) -> dict[str, object]:
+    more = {"outputs": [*outputs], "execution_count": 1} if kind == "code" else {}
+    return {"cell_type": kind, "metadata": {}, "source": source, **more}
+
+
+def shown(**data: str) -> dict[str, object]:
+    return {"output_type": "display_data", "metadata": {}, "data": data}
+
+
+NOTEBOOK = [
+    cell("markdown", "@ **@**"),
+    cell("raw", "@\n@"),
+    cell("code", "@", shown(**{"text/markdown": "*@*", "text/plain": "~"})),
+    cell("code", "@", shown(**{"text/latex": "$@$", "text/plain": "~"})),
+    cell("code", "@", shown(**{"text/html": "<b>@</b>", "text/markdown": "~"})),
+    cell("code", "@", {"output_type": "stream", "name": "stdout", "text": ["@"]}, shown(**{"text/markdown": "@"}), {"output_type": "stream", "name": "stderr", "text": "@"}),
+    cell("code", "@", {"output_type": "error", "ename": "e", "evalue": "v", "traceback": ["\u001b[31m@\u001b[0m"]}),
+    cell("code", "", shown(**{"text/markdown": "@"})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_all_cells_of_a_notebook(tmp_path, version):
+    made = filled((str(number), json.dumps(each)) for number, each in enumerate(NOTEBOOK))
+    cells = [json.loads(line) for line in made.text.split("\n")]
+    source = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": version})
+    assert faults(made, read(tmp_path, "ipynb", source)) == {}
+
+
+@pytest.mark.parametrize(
+    ("prepare", "part"),
+    [
+        *((latex.as_text, part) for part in ("\\fbox{", "\\begin{frame}", "\\item[", "{", "\\begin{itemize}\\item[a] ", "\\fbox", "\\")),
+        *((troff.as_text, part) for part in (".SM ", ".MR a\n", ".ig\n", '.SB "')),
+        *((rich_text.as_text, part) for part in ("{\\deleted ", "}", "{", "\\page")),
+        *((xml_markup.jats, part) for part in ("<p>", "<ref-list/>", "&")),
+    ],
+)  # fmt: skip
+def test_marks_that_do_not_match_change_nothing_else(prepare, part):
+    found = prepare(f"before {part * 200} after")
+    assert found.startswith("before") and (found.endswith("after") or part == ".ig\n")
+
+
+def test_a_source_that_takes_long_is_set_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(by_pandoc, "PAGE_SECONDS", 0.05)
+    (tmp_path / "a.tex").write_text("\\fbox{" * 100_000, encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.tex cannot be read as LaTeX, because it takes more than"):
+        list(documents([tmp_path / "a.tex"], CorpusSettings()))
+
+
+def test_entities_are_left_to_pandoc():
+    source = '<!DOCTYPE a [<!ENTITY b "c">]><article><title>&b;</title></article>'
+    assert xml_markup.docbook(source) == source
