@@ -4,7 +4,7 @@
 
 The address is that of a MediaWiki of your own whose language is that of the dump, with the extensions Cite and ParserFunctions. Debian's does:
 `apt-get install mediawiki php-cli php-sqlite3`, `php maintenance/install.php --dbtype sqlite --lang de ...`, `php -S 127.0.0.1:8080`. A dump of
-articles lacks the templates, so all are taken out of the wikitext before, and so are formulas: this measures the markup. Tables, boxes, references, formulas and sections
+articles lacks the templates, so all are taken out of the wikitext before, and so are formulas and timelines: this measures the markup. Tables, boxes, references, formulas and sections
 without prose, which no side is asked for, are taken out of the rendered page.
 
 Peers are measured if they are installed: `pip install mwparserfromhell wikiextractor`.
@@ -28,12 +28,14 @@ from realmctl.extras.documents.html_lines import page_of
 
 TEMPLATE, PARAMETER = re.compile(r"(?<!\{)\{\{[^{}]*\}\}"), re.compile(r"\{\{\{[^{}]*\}\}\}")
 MISSING_FILE = re.compile(r'<a href="[^"]*(?:wpDestFile|Special:Upload)[^"]*"[^<>]*>[^<]*</a>')
-HIDDEN = re.compile(r"<!--.*?-->|<(math|chem)\b[^<>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+HIDDEN = re.compile(r"<!--.*?-->|<(math|chem|timeline)\b[^<>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
 WORD = re.compile(r"\w[\w\u0300-\u036f\u0900-\u0dff\u200c\u200d]*")
 MARK = re.compile(
     r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|''+|</?[a-z][^<>]*>|&[a-z]{2,8};|^=+|=+$|^[*#:;]+|__[A-Z]+__", re.MULTILINE
 )
 DEPTH = 40
+EMPTY_REFERENCE = re.compile(r"<ref\b[^<>/]*>\s*</ref>", re.IGNORECASE)
+"""A reference of which a template was all: MediaWiki shows an error there."""
 Tool = Callable[[str, str], str]
 
 
@@ -90,14 +92,14 @@ def _articles(path: Path, most: int) -> tuple[dump.Site, list[tuple[str, str]]]:
 
 
 def without_templates(text: str) -> str:
-    """Wikitext without comments, formulas and templates, and without parameters of templates."""
+    """Wikitext without comments, formulas, timelines and templates, and without parameters of templates."""
     text = HIDDEN.sub("", text.replace("\r\n", "\n"))
     for _ in range(DEPTH):
         shorter = TEMPLATE.sub("", PARAMETER.sub("", text))
         if shorter == text:
             break
         text = shorter
-    return text
+    return EMPTY_REFERENCE.sub("", text)
 
 
 def rendered(api: str, title: str, text: str) -> str:
