@@ -126,13 +126,15 @@ def _jats(root: ET.Element, ns: str) -> None:
         elif kind == "ref-list":
             _references(element, ns)
         elif kind == "fn-group":
+            made = ET.Element(f"{ns}sec")
             for note in element.findall(f"{ns}fn"):
-                if note.get("id") in asked and note.get("id"):
+                if (
+                    not note.get("id") or note.get("id") not in asked
+                ):  # pandoc shows the others where they are asked for
                     element.remove(note)
-            element.tag = f"{ns}sec"
-            for note in element.findall(f"{ns}fn"):
-                note.tag = f"{ns}p"
-                note.text, note[:] = _text(note), []
+                    made.append(_made(f"{ns}p", _text(note)))
+            if len(made):
+                _insert(parent, element, made, behind=True)
     _front(root, ns)
 
 

@@ -60,6 +60,13 @@ def test_what_stands_before_and_behind_an_article(tmp_path):
     assert faults(made, read(tmp_path, "jats", JATS.format(front=front, back=back, body="<p>Words.</p>"))) == {}
 
 
+def test_a_note_that_is_asked_for_stands_behind_the_text_once(tmp_path):
+    body = '<p>Words<xref ref-type="fn" rid="a"><sup>1</sup></xref> go on.</p>'
+    back = '<fn-group><fn id="a"><label>1</label><p>One note.</p></fn><fn id="b"><p>Another note.</p></fn></fn-group>'
+    text = read(tmp_path, "jats", JATS.format(front="", back=back, body=body))
+    assert "Words go on." in text and text.count("One note.") == text.count("Another note.") == 1
+
+
 def cell(kind: str, source: str, *outputs: dict[str, object]) -> dict[str, object]:
     more = {"outputs": [*outputs], "execution_count": 1} if kind == "code" else {}
     return {"cell_type": kind, "metadata": {}, "source": source, **more}
