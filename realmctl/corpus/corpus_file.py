@@ -15,6 +15,7 @@ from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.dataset_folders import data_files
 from realmctl.log import say, warn
+from realmctl.pipeline.sources import is_copy
 
 COMPRESSION = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
 ENDING = re.compile(r"\.[A-Za-z]\w{0,8}$")
@@ -78,18 +79,21 @@ def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[Corpus
     """Return the files of a corpus in order; those of a folder are sorted.
 
     If two of them would have one name, as `a/x.txt` and `b/x.txt` that were both named, all have their path from the
-    lowest folder that holds all.
+    lowest folder that holds all, or the number of what was named before it where that is a copy of an address.
 
     Raises:
         InputError: a path is no file or folder, or a folder has no file, or has something that is neither, such as a pipe, and
             the settings do not say that it is skipped.
     """
+    paths = [*paths]
     named = [(path, *found) for path in paths for found in _files(path)]
     if settings.bad_files != "skip":
         for error in (unread(file, problem) for _, file, problem in named if problem):
             raise InputError(f"{error} {LEFT_OUT}")
     names = [file.name if file == path else file.relative_to(path).as_posix() for path, file, _ in named]
-    if len({*names}) < len(names):
+    if len({*names}) < len(names) and any(map(is_copy, paths)):  # the folder of a copy has another name in each run
+        names = [f"{paths.index(path) + 1}/{name}" for (path, _, _), name in zip(named, names, strict=True)]
+    elif len({*names}) < len(names):
         files = [file.absolute() for _, file, _ in named]
         top = os.path.commonpath([file.parent for file in files])
         names = [file.relative_to(top).as_posix() for file in files]

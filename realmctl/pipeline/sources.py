@@ -59,6 +59,11 @@ def remote_of(address: str) -> Remote:
     raise ConfigError(f"a source cannot begin with {kind}://. Name a file or folder{f', or {known}' if known else ''}.")
 
 
+def is_copy(path: Path) -> bool:
+    """Return whether a file or folder was copied from an address."""
+    return path in _shown_as
+
+
 @contextmanager
 def spool_folder() -> Iterator[Path]:
     """Yield a temporary folder for copies. An error that names a copy names its address instead."""

@@ -14,6 +14,7 @@ import pytest
 from yarl import URL
 
 from realmctl.artifacts import open_artifact, version_numbers
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.extras.remote import copying, web
 from realmctl.pipeline import sources
@@ -52,6 +53,19 @@ def test_what_an_address_names_makes_the_blocks_of_the_same_file_here(realmctl, 
     assert there.manifest.recipe == here.manifest.recipe and there.content == here.content
     assert [(source.name, source.bytes) for source in there.manifest.sources["corpus"]] == [
         (server.url + "/data/rows.jsonl", len(ROWS))
+    ]
+
+
+def test_ids_of_files_of_one_name_are_the_same_in_each_run(realmctl, server, tmp_path, encoder):
+    (tmp_path / "x.txt").write_text("Ada Lorn was born in Harrow.")
+    server.answers |= {"/a/x.txt": body(b"Ben Mott works."), "/b/x.txt": body(b"Cora Nash left.")}
+    sources = (server.url + "/a/x.txt", tmp_path / "x.txt", server.url + "/b/x.txt")
+    code, _, err = realmctl("chunk", *sources, "--tokenizer", encoder, "--workers", 1, "-w", tmp_path / "w")
+    assert code == 0, err
+    assert [block.document for block in Corpus(open_artifact(tmp_path / "w/blocks"))] == [
+        "1/x.txt",
+        "2/x.txt",
+        "3/x.txt",
     ]
 
 
