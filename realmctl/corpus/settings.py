@@ -20,7 +20,6 @@ FORMAT_NAMES = Registry(
         [
             "dump",
             "wikiextractor",
-            "kilt",
             "json-lines",
             "squad",
             "dpr",

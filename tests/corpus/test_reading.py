@@ -169,9 +169,7 @@ def test_titles_of_wikipedia_are_filtered_and_everything_is_counted(tmp_path):
     assert [d.title for d in read(path, keep_lists=True)] == ["A", "List of As"]
 
 
-@pytest.mark.parametrize(
-    "name", ["c.jsonl", "c.tsv", "c.csv", "kilt.json", "squad.json", "c.trec", "dpr.tsv", "c.parquet"]
-)
+@pytest.mark.parametrize("name", ["c.jsonl", "c.tsv", "c.csv", "squad.json", "c.trec", "dpr.tsv", "c.parquet"])
 def test_no_other_format_drops_a_document_by_its_title(tmp_path, name):
     path, rows = tmp_path / name, [{"id": t, "title": t, "text": "x"} for t in WIKIPEDIA]
     match name:
@@ -182,8 +180,6 @@ def test_no_other_format_drops_a_document_by_its_title(tmp_path, name):
             path.write_text(
                 "".join(f"{split.join(row)}\n" for row in [("id", "title", "text"), *(row.values() for row in rows)])
             )
-        case "kilt.json":
-            jsonl(path, *({"wikipedia_id": t, "wikipedia_title": t, "text": [f"{t}\n", "x\n"]} for t in WIKIPEDIA))
         case "squad.json":
             path.write_text(json.dumps({"data": [{"title": t, "paragraphs": [{"context": "x"}]} for t in WIKIPEDIA]}))
         case "c.trec":

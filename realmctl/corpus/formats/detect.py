@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
-from realmctl.corpus.formats import kilt, passages, records, wikipedia
+from realmctl.corpus.formats import passages, records, wikipedia
 from realmctl.corpus.formats.format import HEAD_BYTES, Format
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FORMAT_NAMES
@@ -43,7 +43,6 @@ ROOT = re.compile(
 FORMATS: dict[str, Format] = {
     "dump": Format("MediaWiki dump", wikipedia.read_dump),
     "wikiextractor": Format("WikiExtractor JSON lines", wikipedia.read_wikiextractor),
-    "kilt": Format("KILT knowledge source", kilt.read_kilt),
     "json-lines": Format("JSON lines", records.read_json_lines, has_fields=True),
     "squad": Format("SQuAD-layout JSON", passages.read_squad),
     "dpr": Format("DPR passages (TSV)", passages.read_dpr),
@@ -134,20 +133,23 @@ def _begins_json_list(start: bytes) -> bool:
     return re.match(rb'\[\s*(?:[\]\[{"]|-?\d+(?:\.\d+)?\s*,|true\b|false\b|null\b)', start) is not None
 
 
-def _json_format(path: Path, start: bytes) -> Format:
+def first_object(path: Path, start: bytes) -> Any:
+    """Return the first value of JSON lines that begin with `start`. Raises ValueError or RecursionError for what is none."""
     line, newline, _ = start.partition(b"\n")
-    if not newline and len(start) > HEAD_BYTES // 2:  # the first object is longer than what was read
+    if not newline and len(start) > HEAD_BYTES // 2:  # it is longer than what was read
         line = streams.head(path, FIRST_OBJECT_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+    return json.loads(line)
+
+
+def _json_format(path: Path, start: bytes) -> Format:
     try:
-        first = json.loads(line)
+        first = first_object(path, start)
     except (ValueError, RecursionError):
         return FORMATS["squad" if b'"data"' in start and b'"paragraphs"' in start else "json-lines"]
     if isinstance(data := first.get("data"), list) and all(
         isinstance(each, dict) and "paragraphs" in each for each in data[:1]
     ):
         return FORMATS["squad"]
-    if kilt.is_kilt(first):
-        return FORMATS["kilt"]
     is_extracted = {"id", "title", "text"} <= first.keys() and "curid=" in str(first.get("url"))
     return FORMATS["wikiextractor" if is_extracted else "json-lines"]
 

@@ -51,6 +51,7 @@ OFFERS = {
         "sql": "realmctl.extras.documents.formats:FORMATS",
         "elasticsearch": "realmctl.extras.documents.formats:FORMATS",
         "enterprise": "realmctl.extras.documents.formats:FORMATS",
+        "kilt": "realmctl.extras.documents.formats:FORMATS",
         "json": "realmctl.extras.documents.formats:FORMATS",
     },
 }

@@ -17,6 +17,7 @@ from realmctl.extras.documents import (
     calendars,
     html_lines,
     json_files,
+    kilt,
     mail,
     office,
     pages,
@@ -153,5 +154,6 @@ FORMATS: dict[str, Format] = {
         has_fields=True,
     ),
     "enterprise": Format("Wikimedia Enterprise", wiki_exports.read_enterprise, looks=wiki_exports.is_enterprise),
+    "kilt": Format("KILT knowledge source", kilt.read_kilt, looks=kilt.is_kilt),
     "json": Format("JSON objects", json_files.read_json, looks=json_files.is_json, has_fields=True),
 }

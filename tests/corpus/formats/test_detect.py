@@ -358,18 +358,10 @@ def test_pages_of_the_web_are_not_taken_for_those_of_wikiextractor(tmp_path, url
 
 
 def test_a_long_first_object_is_read_to_its_end(tmp_path):
-    """KILT and WikiExtractor are told by the fields of their first object, whose text may be long."""
-    page = {
-        "wikipedia_id": "1",
-        "wikipedia_title": "T",
-        "text": ["T\n", "Long. " * 20_000],
-        "anchors": [],
-        "categories": "",
-    }
+    """WikiExtractor is told by the fields of its first object, whose text may be long."""
     article = {"id": "1", "url": "https://x?curid=1", "title": "T", "text": "\u0416 " * 20_000}
-    for name, record in (("kilt", page), ("wikiextractor", article)):
-        (tmp_path / name).write_text(json.dumps(record) + "\n")
-        assert format_of(corpus_file(tmp_path / name)) is FORMATS[name]
+    (tmp_path / "a").write_text(json.dumps(article) + "\n")
+    assert format_of(corpus_file(tmp_path / "a")) is FORMATS["wikiextractor"]
 
 
 def test_a_row_with_a_list_named_data_is_no_squad(tmp_path):

@@ -103,3 +103,14 @@ def test_named_fields_of_a_page_are_kept(tmp_path):
     (tmp_path / "k.jsonl").write_text(json.dumps(page) + "\n")
     [found] = documents([tmp_path / "k.jsonl"], CorpusSettings(keep_fields="categories,history.url"))
     assert found.fields == {"categories": "Cities", "history.url": "https://e.org/Rome"}
+
+
+def test_a_long_first_page_is_read_to_its_end_and_lists_stay(tmp_path):
+    pages = [
+        {"text": ["List of As\n", "Long. " * 20_000], "wikipedia_id": "1", "wikipedia_title": "List of As"},
+        {"wikipedia_id": "2", "wikipedia_title": "A (disambiguation)", "text": ["A (disambiguation)\n", "x\n"]},
+    ]
+    (tmp_path / "a").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    found = list(documents([tmp_path / "a"], CorpusSettings()))
+    assert [(page.id, page.title) for page in found] == [("1", "List of As"), ("2", "A (disambiguation)")]
+    assert found[0].text.startswith("Long.") and found[1].text == "x"

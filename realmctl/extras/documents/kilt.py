@@ -14,6 +14,8 @@ from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Link
+from realmctl.corpus.formats.detect import first_object
+from realmctl.corpus.formats.format import HEAD_BYTES
 from realmctl.corpus.formats.records import FieldNames, document_of, encodable
 from realmctl.corpus.formats.wikipedia import link_target
 from realmctl.errors import InputError
@@ -23,9 +25,16 @@ HEADING = "Section::::"
 BULLET = re.compile(r"\s*(?:BULLET::::(?:[-*#:;]|\d+\.)?\s*)?")
 
 
-def is_kilt(record: Mapping[str, object]) -> bool:
-    """Return whether this is a page of KILT's knowledge source."""
-    return "wikipedia_title" in record and isinstance(record.get("text"), list)
+def is_kilt(file: CorpusFile, start: bytes) -> bool:
+    """Whether a file is KILT's knowledge source: its first object has a title of Wikipedia, and its text is a list."""
+    is_whole = b"\n" in start or len(start) < HEAD_BYTES // 2
+    if start[:1] != b"{" or (is_whole and b'"wikipedia_title"' not in start) or FieldNames.of(file.settings).named:
+        return False
+    try:
+        record = first_object(file.path, start)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and "wikipedia_title" in record and isinstance(record.get("text"), list)
 
 
 def read_kilt(file: CorpusFile) -> Iterator[Document]:
