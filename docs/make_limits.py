@@ -78,7 +78,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "corpus.formats.tagged.MAX_TEXT_FILE": ("bytes", "a plain text that is one document"),
         "extras.documents.pdf.MAX_PDF_BYTES": ("bytes", "a PDF"),
         "extras.documents.pdf.MAX_PDF_PAGES": ("", "pages of a PDF"),
-        "extras.documents.pdf_lines.MOST_OBJECTS": ("", "objects of a page of a PDF among which a picture is looked for"),
+        "extras.documents.pdf_lines.MOST_OBJECTS": (
+            "",
+            "objects of a page of a PDF among which a picture is looked for",
+        ),
         "extras.documents.pdf.MAX_PDF_LINES": ("", "lines of a PDF"),
         "extras.documents.html_lines.MAX_HTML_DEPTH": (
             "",
