@@ -155,9 +155,9 @@ def _labelled() -> list[dict[str, Any]]:
             "answers": [town],
             "positive_ctxs": [{"title": town, "text": f"{town} is here."}],
             "negative_ctxs": [],
-            "hard_negative_ctxs": [],
+            "hard_negative_ctxs": [{"title": other, "text": f"{other} is there."}],
         }
-        for town in TOWNS
+        for town, other in zip(TOWNS, TOWNS[1:] + TOWNS[:1], strict=True)
     ]
 
 
