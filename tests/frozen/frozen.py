@@ -140,9 +140,10 @@ def answers(folder: Path, most: int | None = None) -> dict[str, Any]:
 
 
 def commands() -> dict[str, Any]:
-    """The commands that `--help` lists, and the stages of pipeline files."""
+    """The commands that `--help` lists, and the stages of pipeline files where the room is there that has their schema."""
     listed = re.findall(r"^│ ([a-z][a-z-]+) {2,}\S", realmctl("--help"), re.MULTILINE)
-    return {"commands": sorted(listed), "stages": stages_of(json.loads(realmctl("schema", "--json")))}
+    stages = stages_of(json.loads(realmctl("schema", "--json"))) if "schema" in listed else []
+    return {"commands": sorted(listed), "stages": stages}
 
 
 def stages_of(schema: Mapping[str, Any]) -> list[str]:
