@@ -5,6 +5,7 @@ for the file, and one with `error` if it cannot be read.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,8 +25,9 @@ SIZES = 0.1, 10_000.0
 """The smallest and the largest size of a font in points; others are cut to these."""
 LIGATURES = str.maketrans(dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00)))
 
-SAMPLED = 400
+SAMPLED = 60
 """Characters of a page whose direction is asked for, about."""
+GAP = re.compile(r"(?<=\S)\s+(?=\S)")
 GUTTER = 12.0
 """Least width of a gap between two columns, in points."""
 MOST_OBJECTS = 1000
@@ -140,18 +142,13 @@ def upright(page: pypdfium2.PdfPage) -> pypdfium2.PdfTextPage:
 
 def with_parts(text_page: pypdfium2.PdfTextPage, line: Characters) -> list[PageLine]:
     """The line of these characters, with the lines between its wide gaps as `parts`; none if all are spaces."""
-    cuts, before = [0], -1
-    for number, (place, each) in enumerate(line):
-        if each.isspace():
+    cuts = [0]
+    for gap in GAP.finditer("".join([each for _, each in line])):
+        before, blank, after = (line[place][0] for place in (gap.start() - 1, gap.end() - 1, gap.end()))
+        if raw.FPDFText_IsGenerated(text_page, blank) != 1:
             continue
-        blank = line[number - 1][0]
-        if (
-            0 <= before < number - 1
-            and raw.FPDFText_IsGenerated(text_page, blank) == 1
-            and abs(edges(text_page, place)[0] - edges(text_page, line[before][0])[1]) > GUTTER
-        ):
-            cuts.append(number)
-        before = number
+        if abs(edges(text_page, after)[0] - edges(text_page, before)[1]) > GUTTER:
+            cuts.append(gap.end())
     found = measured(text_page, line)
     if found and len(cuts) > 1:
         found[0]["parts"] = [
