@@ -79,7 +79,11 @@ def test_bm25_finds_answers_with_particles_behind_them(korean):
 def test_an_unknown_language_and_one_without_rules(tmp_path, capsys):
     with pytest.raises(ConfigError, match="klingon"):
         Chunk(corpus=(tmp_path,), language="klingon")
-    text = {"id": "1", "title": "Uusi Helsinki", "text": "Suomessa on Uusi Helsinki joen rannalla. Vuonna 1990 oli toisin."}
+    text = {
+        "id": "1",
+        "title": "Uusi Helsinki",
+        "text": "Suomessa on Uusi Helsinki joen rannalla. Vuonna 1990 oli toisin.",
+    }
     (tmp_path / "corpus.jsonl").write_text(json.dumps(text) + "\n")
     blocks = Chunk(corpus=(tmp_path / "corpus.jsonl",), language="fi", tokenizer="train:100", workers=1).make(
         tmp_path / "blocks"
