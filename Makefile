@@ -73,7 +73,7 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m pytest -p tests.conftest -m slow examples/tests
+	$(BIN)/python -m pytest -p tests.conftest -m slow examples/tests benchmarks/tests
 
 test-cuda: $(READY) ## on machines with NVIDIA GPUs: parity, bf16, steps without waits, refresher and processes on two GPUs, and a table of speeds
 	$(BIN)/python -m pytest -m cuda tests/cuda -rs

@@ -55,7 +55,7 @@ def model_and_batch(model_type: str, folder: Path) -> tuple[Any, Any]:
             hide(text, np.flatnonzero(rng.random(len(text)) < MASKED), MASK) for text in map(texts.get, texts.files)
         ]
     cls, sep = FRAME
-    return mlm, Collator(Frame(cls, (sep, sep), sep, 0), PAD, MASK).queries(queries, LONGEST)
+    return mlm, Collator(Frame((cls,), (sep, sep), (sep,), 0), PAD, MASK).queries(queries, LONGEST)
 
 
 def ours(model_type: str, precision: str, folder: Path) -> Work:

@@ -52,7 +52,10 @@ def ours(precision: str, micro_batch: int, folder: Path) -> Work:
 
     class Given(InBatchContrast):
         def examples(self, step: int) -> list[Example]:
-            return [Example(tokenizer.ids(query), (([], tokenizer.ids(block)),)) for query, block in pairs]
+            return [
+                Example(tokenizer.ids(query), (([], tokenizer.ids(block)),), (number,))
+                for number, (query, block) in enumerate(pairs)
+            ]
 
     settings = ContrastSettings(batch_size=len(pairs), micro_batch=micro_batch, steps=1)
     task = Given(retriever, Collator.of(tokenizer), settings, count=len(pairs))

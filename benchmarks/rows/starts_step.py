@@ -87,7 +87,11 @@ def start(kind: str, folder: Path) -> tuple[Any, Any]:
 
         def examples(self, step: int) -> list[Example]:
             return [
-                Example(corpus.tokens(int(own[0]))[:QUERY], tuple(([], corpus.tokens(int(row))) for row in own[1:3]))
+                Example(
+                    corpus.tokens(int(own[0]))[:QUERY],
+                    tuple(([], corpus.tokens(int(row))) for row in own[1:3]),
+                    tuple(int(row) for row in own[1:3]),
+                )
                 for own in documents
             ]
 
