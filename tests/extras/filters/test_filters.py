@@ -218,6 +218,20 @@ def test_hostile_filters_are_refused_at_once():
             Filter(text, TYPES)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("sorce == 'wiki'", "names 'sorce', which the blocks do not have. They have date (date)"),
+        ("source > 3", "compares source, a text, with '3', a number"),
+        ("year == 'x'", "compares year, a number, with 'x', a text"),
+    ],
+)
+def test_search_ends_with_the_reason(made, realmctl, text, told):
+    blocks, *_ = made
+    code, out, err = realmctl("search", "Ada", "--method", "bm25", "--blocks", blocks.path, "--filter", text)
+    assert (code, out) == (2, "") and told in err
+
+
 QUERIES = ["Where was Ada Lorn born?", "Ben Mott worked for", "The family was poor"]
 FILTER = 'date >= 2021 and not (source == "wiki" or tags contains "7")'
 

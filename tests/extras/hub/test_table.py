@@ -30,7 +30,11 @@ def made(tmp_path_factory, one_thread):
     folder = tmp_path_factory.mktemp("table")
     rows = [
         {"id": f"d{n}", "title": f"Title {n}", "text": f"Ada Lorn was born in {1900 + n}. " * 4 + "It rained. " * 9}
-        | ({"date": f"2024-05-{n + 1:02}", "tags": ["a", "b"][: n % 3], "price": n / 2} if n % 2 else {})
+        | (
+            {"date": f"2024-05-{n + 1:02}", "tags": ["a", "b"][: n % 3], "price": 2 if n == 3 else n / 2}
+            if n % 2
+            else {}
+        )
         for n in range(12)
     ]
     (folder / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -104,6 +108,7 @@ def test_a_table_comes_back_as_blocks_and_embeddings_that_are_searched_alike(mad
             new.text,
             new.fields,
         )
+        assert repr(old.fields.get("price")) == repr(new.fields.get("price"))  # 2, not 2.0
         assert old.wordpieces.body == new.wordpieces.body and old.wordpieces.title == new.wordpieces.title
     assert before.fields.types == after.fields.types == open_artifact(work / "blocks").metrics["fields"]
     BuildIndex(embeddings=open_artifact(work / "embeddings"), type="exact").make(work / "index")
@@ -157,6 +162,14 @@ def test_a_bad_table_is_refused(made, exported, tmp_path, case):
     with pytest.raises(error, match=told):
         import_table(tmp_path / "t.parquet", made / "retriever", tmp_path / "w")
     assert version_numbers(tmp_path / "w/embeddings") == []
+
+
+def test_a_table_without_vectors_ends_the_command_with_the_reason(made, exported, realmctl, tmp_path):
+    pq.write_table(pq.read_table(exported).drop(["vector"]), tmp_path / "t.parquet")
+    code, out, err = realmctl(
+        "import-table", tmp_path / "t.parquet", "--retriever", made / "retriever", "-w", tmp_path / "w"
+    )
+    assert (code, out) == (3, "") and "t.parquet has no column vector" in err and not (tmp_path / "w").exists()
 
 
 def test_a_table_without_its_retriever_and_one_for_an_encoder_are_refused(exported, realmctl, tmp_path):

@@ -182,8 +182,13 @@ def _block(row: Row, words: Tokenizer) -> Block:
         ),
         section=_text(row, "section", ""),
         page=page if isinstance(page, int) and page > 0 else 0,
-        fields=kept(fields) if isinstance(fields, Mapping) else {},
+        fields=kept({name: _whole(value) for name, value in fields.items()}) if isinstance(fields, Mapping) else {},
     )
+
+
+def _whole(value: object) -> object:
+    """A number of a column of floats as the integer that it was."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
 def _compare(path: Path, retriever: Artifact, rows: list[Row]) -> None:
