@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 import pytest
@@ -40,6 +41,8 @@ def test_the_table_says_what_the_published_rules_say(topic):
         return "".join(sign if right(scorer, prediction, answers) else "-" for scorer, sign in SIGNS.items())
 
     plain = [(prediction, answers, signs.replace("!", "-")) for prediction, answers, signs in CASES[topic]]
+    if sys.version_info >= (3, 14):  # there `re` finds a \B in an empty text; realmctl says what it did before
+        plain = [case for case in plain if case[:2] != ("", [r"\B"])]
     assert not surprises(plain, published)
 
 

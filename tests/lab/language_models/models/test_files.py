@@ -64,7 +64,7 @@ DAMAGES = {
     "no model can be built from it": lambda folder: change(folder, model_type="vit"),
     "d_model": lambda folder: change(folder, d_model="wide"),
     "Cannot read the weights": lambda folder: (folder / "model.safetensors").write_bytes(b"short"),
-    "cannot compute (math domain error)": lambda folder: change(folder, relative_attention_max_distance=0),
+    "that cannot compute (": lambda folder: change(folder, relative_attention_max_distance=0),
     "cannot compute (index out of range": lambda folder: change(folder, decoder_start_token_id=-1),
     "cannot compute (can't assign a str": lambda folder: change(folder, decoder_start_token_id="3"),
     "They belong to two models": lambda folder: change(folder, vocab_size=100),
