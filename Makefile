@@ -156,7 +156,8 @@ constraints: ## the newest versions that pyproject.toml allows into constraints.
 	{ head -1 constraints.txt; build/constraints/bin/python -m pip freeze --all --exclude-editable | grep -viE '^(nvidia|triton|cuda)|^en[-_]core' | sed 's/+cpu$$//' | sort -f; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
-release: ## fill in what a release needs: DATE, by default today, and SOURCE=https://..., the address of the repository, where there is one
+release: $(READY) ## fill in what a release needs: DATE, by default today, SOURCE=https://..., the address of the repository, where there is one, and an artifact of each kind
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.frozen.releases
 	$(BIN)/python docs/make_release.py $(if $(SOURCE),--source "$(SOURCE)") $(if $(DATE),--date $(DATE))
 
 format: $(READY) ## format the code

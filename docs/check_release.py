@@ -34,6 +34,9 @@ def missing(root: Path) -> list[str]:
         "CITATION.cff: date-released: YYYY-MM-DD": bool(
             re.search(r"^date-released: \d{4}-\d\d-\d\d$", texts["CITATION.cff"], re.MULTILINE)
         ),
+        f"tests/frozen/releases/{version}.zip (python -m tests.frozen.releases)": (
+            root / f"tests/frozen/releases/{version}.zip"
+        ).is_file(),
         f"CHANGELOG.md: ## [{version}] - YYYY-MM-DD": bool(
             re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", texts["CHANGELOG.md"], re.MULTILINE)
         ),

@@ -69,8 +69,17 @@ def copy(tmp_path):
     return tmp_path
 
 
+def artifacts_of(copy, version):
+    """The file that `python -m tests.frozen.releases` writes, without artifacts."""
+    folder = copy / "tests/frozen/releases"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{version}.zip").touch()
+
+
 def test_a_release_needs_no_address_and_one_that_is_there_stands_everywhere(copy):
     (copy / "realmctl" / "version.py").write_text('__version__ = "7.0.0"\n')
+    assert any("tests/frozen/releases/7.0.0.zip" in each for each in missing(copy))
+    artifacts_of(copy, "7.0.0")
     before = (copy / "pyproject.toml").read_text()
     assert release(copy, "", "2030-01-31") == "v7.0.0" and missing(copy) == []
     assert (copy / "pyproject.toml").read_text() == before
@@ -84,6 +93,7 @@ def test_one_command_fills_in_what_a_release_lacks(copy):
     """And a second version with another address as well."""
     for version, source, date in (("7.0.0", "https://example.org/a/realmctl/", "2030-01-31"), ("7.1.0", "https://example.org/b", "2031-02-01")):  # fmt: skip
         (copy / "realmctl" / "version.py").write_text(f'__version__ = "{version}"\n')
+        artifacts_of(copy, version)
         assert missing(copy)
         assert release(copy, source, date) == f"v{version}" and missing(copy) == []
         urls = tomllib.loads((copy / "pyproject.toml").read_text())["project"]["urls"]
