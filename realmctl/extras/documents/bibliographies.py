@@ -12,7 +12,7 @@ from typing import Any
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found
 from realmctl.corpus.fields import kept
-from realmctl.extras.documents import by_pandoc
+from realmctl.extras.documents import by_pandoc, charsets
 from realmctl.inputs import streams
 
 READ = {
@@ -35,10 +35,11 @@ def read_bibliography(file: CorpusFile, name: str) -> Iterator[Found]:
     Raises as `by_pandoc.read_by_pandoc`.
     """
     data = streams.whole_bytes(file.path, by_pandoc.MAX_OFFICE_BYTES)
+    source = charsets.source_text(file.path, data, by_pandoc.MAX_OFFICE_BYTES)
     if name == "ris":
-        entries = [*_ris(streams.whole_text(file.path, by_pandoc.MAX_OFFICE_BYTES))]
+        entries = [*_ris(source)]
     else:
-        entries = json.loads(by_pandoc.written_by_pandoc(file, name, READ[name], data, "csljson"))
+        entries = json.loads(by_pandoc.written_by_pandoc(file, name, READ[name], source.encode(), "csljson"))
     seen = Counter[str]()
     for entry in entries:
         key = str(entry.get("id") or "")

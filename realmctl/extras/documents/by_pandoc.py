@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -16,7 +15,19 @@ from realmctl.corpus.document import PAGE_SECONDS, Document, Found
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
 from realmctl.errors import InputError, ResourceError, require_package
 from realmctl.execution.deadline import DeadlineError, deadline
-from realmctl.extras.documents import apart, asciidoc, latex, notebooks, rich_text, sphinx, troff, xml_markup
+from realmctl.extras.documents import (
+    apart,
+    asciidoc,
+    charsets,
+    latex,
+    notebooks,
+    org,
+    rich_text,
+    sphinx,
+    troff,
+    typst,
+    xml_markup,
+)
 from realmctl.extras.documents.pages import document_of
 from realmctl.inputs import streams
 
@@ -92,6 +103,9 @@ PREPARED = {
     "man": troff.as_text,
     "docbook": xml_markup.docbook,
     "jats": xml_markup.jats,
+    "fb2": xml_markup.fiction_book,
+    "org": org.as_text,
+    "typst": typst.as_text,
     "rtf": rich_text.as_text,
 }
 """What makes of a source one that pandoc reads as its own tool does."""
@@ -110,13 +124,14 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
     """
     require_package("selectolax", "documents", f"{file.path} is read as {READ[name]}, which")
     data = streams.whole_bytes(file.path, MAX_OFFICE_BYTES)
+    source = charsets.source_text(file.path, data, MAX_OFFICE_BYTES)
     if name in PREPARED:
         try:
-            with suppress(UnicodeDecodeError), deadline(PAGE_SECONDS):  # pandoc says it
-                data = PREPARED[name](data.decode("utf-8-sig")).encode()
+            with deadline(PAGE_SECONDS):
+                source = PREPARED[name](source)
         except DeadlineError:
             raise unreadable(file, READ[name], f"it takes more than {PAGE_SECONDS:g} s of a core") from None
-    html = html_by_pandoc(file, name, READ[name], data)
+    html = html_by_pandoc(file, name, READ[name], source.encode())
     found = document_of(file, "rst" if name == "rst" else "man" if name in MAN_PAGES else "content", html)
     yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
 

@@ -20,6 +20,8 @@ SOFT_HYPHEN = "\u00ad"
 HYPHENS = {0x2, 0xFFFE}
 """What pdfium gives for a hyphen that divides a word at the end of a line."""
 LINE_ENDS = {0xA, 0xD}
+PLAIN = 0x20, 0x7F
+"""The first character that is what it says, and the first behind them."""
 HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 SIZES = 0.1, 10_000.0
 """The smallest and the largest size of a font in points; others are cut to these."""
@@ -88,8 +90,13 @@ def read_page(page: pypdfium2.PdfPage, form: Any = None) -> dict[str, Any]:
     """
     with closing(page), closing(upright(page)) as text_page:
         lines, line, high, unknown = list[PageLine](), Characters(), 0, 0
+        handle, code_of = text_page.raw, raw.FPDFText_GetUnicode  # they are looked up for every character otherwise
         for place in range(text_page.count_chars()):
-            code = raw.FPDFText_GetUnicode(text_page, place)
+            code = code_of(handle, place)
+            if PLAIN[0] <= code < PLAIN[1]:
+                line.append((place, chr(code)))
+                high = 0
+                continue
             if code in HIGH_SURROGATES:
                 high = code
                 continue
@@ -112,7 +119,7 @@ def read_page(page: pypdfium2.PdfPage, form: Any = None) -> dict[str, Any]:
             each
             for each in lines
             if each["right"] > 0 and each["left"] < width and -each["size"] < each["base"] < height
-        ]  # what is not off the page
+        ] or lines  # what is not off the page; where all is off it, the page is what is wrong
         for value in filled_in(page, form, text_page.turned):
             put(lines, value)
         is_picture = not lines and any(
@@ -241,7 +248,7 @@ def is_known(code: int) -> bool:
     """Whether a number is that of a character, and not of a glyph in a font."""
     return (
         code in (0x9, 0xAD)
-        or 0x20 <= code < 0x7F
+        or PLAIN[0] <= code < PLAIN[1]
         or 0xA0 <= code < 0xD800
         or 0xE000 <= code < 0xFFFD
         or 0x10000 <= code < 0x110000
@@ -253,7 +260,7 @@ def measured(text_page: pypdfium2.PdfTextPage, characters: Characters) -> list[P
     seen = [place for place, each in characters if not each.isspace() and each != SOFT_HYPHEN]
     if not seen:
         return []
-    text = " ".join("".join(each for _, each in characters).translate(LIGATURES).split())
+    text = " ".join("".join([each for _, each in characters]).translate(LIGATURES).split())
     size, is_bold = sorted(font(text_page, seen[number * (len(seen) - 1) // 4]) for number in range(5))[2]
     breaks = (number for number, (place, each) in enumerate(characters) if place > seen[0] and each.isspace())
     word_end = characters[next(breaks, len(characters)) - 1][0]
@@ -274,7 +281,7 @@ def measured(text_page: pypdfium2.PdfTextPage, characters: Characters) -> list[P
 def edges(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, float]:
     """Where a character begins and ends, in points from the left."""
     left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
-    raw.FPDFText_GetCharBox(text_page, place, byref(left), byref(right), byref(bottom), byref(top))
+    raw.FPDFText_GetCharBox(text_page.raw, place, byref(left), byref(right), byref(bottom), byref(top))
     box = shown(text_page.turned, left.value, right.value, bottom.value, top.value)
     return box[0], box[1]
 
@@ -292,10 +299,10 @@ def shown(turned: Turned, left: float, right: float, bottom: float, top: float) 
 
 def font(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, bool]:
     """Size of a character's font on the page, in points, and whether it is a bold one."""
-    matrix, name, flags = raw.FS_MATRIX(), create_string_buffer(128), c_int()
-    raw.FPDFText_GetMatrix(text_page, place, byref(matrix))
-    raw.FPDFText_GetFontInfo(text_page, place, name, len(name), byref(flags))
-    size = raw.FPDFText_GetFontSize(text_page, place) * hypot(matrix.c, matrix.d)
+    matrix, name, flags, handle = raw.FS_MATRIX(), create_string_buffer(128), c_int(), text_page.raw
+    raw.FPDFText_GetMatrix(handle, place, byref(matrix))
+    raw.FPDFText_GetFontInfo(handle, place, name, len(name), byref(flags))
+    size = raw.FPDFText_GetFontSize(handle, place) * hypot(matrix.c, matrix.d)
     return min(max(round(size, 1), SIZES[0]), SIZES[1]), b"bold" in name.value.lower()
 
 

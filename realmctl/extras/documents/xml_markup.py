@@ -1,4 +1,4 @@
-"""DocBook and JATS in the elements that pandoc reads: titles, labels, captions, keywords, notes and references that it drops become paragraphs."""
+"""DocBook, JATS and FictionBook in the elements that pandoc reads: titles, labels, captions, keywords, notes, references and tables that it drops become paragraphs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ def jats(source: str) -> str:
     return _changed(source, _jats)
 
 
+def fiction_book(source: str) -> str:
+    return _changed(source, _fiction_book)
+
+
 def _changed(source: str, change: Callable[[ET.Element, str], None]) -> str:
     """A source after a change of its tree; what is no XML, or has entities of its own, stays, and pandoc says what is wrong with it."""
     if "<!ENTITY" in source:
         return source
     try:
-        root = ET.fromstring(source.encode())
+        root = ET.fromstring(source)
     except (ET.ParseError, ValueError, RecursionError):
         return source
     namespace = root.tag[: root.tag.find("}") + 1] if root.tag[:1] == "{" else ""
@@ -57,6 +61,14 @@ def _insert(parent: ET.Element, beside: ET.Element, made: ET.Element, behind: bo
     if behind:
         made.tail, beside.tail = beside.tail, None
     parent.insert(place, made)
+
+
+def _fiction_book(root: ET.Element, ns: str) -> None:
+    for element, parent in _parents(root):
+        if element.tag == f"{ns}table":
+            for row in element.iter(f"{ns}tr"):
+                _insert(parent, element, _made(f"{ns}p", " | ".join(map(_text, row))))
+            parent.remove(element)
 
 
 def _docbook(root: ET.Element, ns: str) -> None:

@@ -327,6 +327,8 @@ def test_what_is_off_the_page_is_not_read(tmp_path):
         (-300, 400, 11, "left of it"),
     ]
     assert read(write_pdf(tmp_path / "a.pdf", [[(60, 700, 11, "All that is seen."), *off]])).text == "All that is seen."
+    # a page with all of its text off it has a wrong size, as one that is declared landscape and was drawn upright
+    assert read(write_pdf(tmp_path / "b.pdf", [[(60, 900, 11, "Above it.")]])).text == "Above it."
 
 
 def test_pages_that_are_pictures_and_characters_without_names_are_told(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Of man pages, LaTeX, DocBook, JATS, RTF and notebooks each word of each element comes out once, in order, and glued to none."""
+"""Of man pages, LaTeX, DocBook, JATS, RTF, Org, Textile, Typst, POD, FictionBook and notebooks each word of each element comes out once, in order, and glued to none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,17 @@ FRAMES = {
     "docbook": (markup_snippets.DOCBOOK, '<?xml version="1.0"?><article><title>T</title>\n{}\n</article>'),
     "jats": (markup_snippets.JATS, JATS.replace("{body}", "{}").replace("{front}", "").replace("{back}", "")),
     "rtf": (markup_snippets.RTF, "{{\\rtf1\\ansi {}}}"),
+    "org": (markup_snippets.ORG, "{}"),
+    "textile": (markup_snippets.TEXTILE, "h1. T\n\n{}"),
+    "typst": (markup_snippets.TYPST, "= T\nWords.\n\n{}"),
+    "pod": (markup_snippets.POD, "=head1 T\n\n{}\n"),
+    "fb2": (
+        markup_snippets.FICTION_BOOK,
+        '<?xml version="1.0" encoding="utf-8"?><FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0" xmlns:l="http://www.w3.org/1999/xlink">'
+        "<description><title-info><book-title>T</book-title></title-info></description><body>{}</body></FictionBook>",
+    ),
 }
+ENDED_BY_LINES = {"latex", "org", "textile", "typst", "pod"}
 
 
 def read(tmp_path, name: str, source: str) -> str:
@@ -40,7 +50,7 @@ def read(tmp_path, name: str, source: str) -> str:
 @pytest.mark.parametrize("name", FRAMES)
 def test_each_word_of_each_element_comes_out_once(tmp_path, name):
     snippets, frame = FRAMES[name]
-    apart = "\\par\n" if name == "rtf" else "\n" if name == "latex" else ""
+    apart = "\\par\n" if name == "rtf" else "\n" if name in ENDED_BY_LINES else ""
     made = filled((element, text + apart) for element, text in snippets.items())
     assert faults(made, read(tmp_path, name, frame.format(made.text))) == {}
 
@@ -120,3 +130,26 @@ def test_a_source_that_takes_long_is_set_aside(tmp_path, monkeypatch):
 def test_entities_are_left_to_pandoc():
     source = '<!DOCTYPE a [<!ENTITY b "c">]><article><title>&b;</title></article>'
     assert xml_markup.docbook(source) == source
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "charset"),
+    [
+        ("fb2", '<?xml version="1.0" encoding="windows-1251"?><FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0"><body><section><p>{}</p></section></body></FictionBook>', "cp1251"),
+        ("docbook", '<?xml version="1.0" encoding="KOI8-R"?><article><title>T</title><para>{}</para></article>', "koi8-r"),
+        ("opml", '<?xml version="1.0" encoding="windows-1251"?><opml><body><outline text="{}"/></body></opml>', "cp1251"),
+        ("latex", "\\documentclass{{article}}\\usepackage[cp1251]{{inputenc}}\\begin{{document}}{}\\end{{document}}", "cp1251"),
+        ("org", "# -*- coding: koi8-r -*-\n{}", "koi8-r"),
+        ("pod", "=pod\n\n=encoding koi8-r\n\n{}\n", "koi8-r"),
+        ("textile", "{}", "utf-16"),
+    ],
+)  # fmt: skip
+def test_a_source_is_read_in_the_charset_that_it_declares(tmp_path, name, source, charset):
+    (tmp_path / "a.x").write_bytes(source.format("Мельница сгорела.").encode(charset))
+    [found] = documents([tmp_path / "a.x"], CorpusSettings(format=name))
+    assert found.text == "Мельница сгорела."
+
+
+def test_bytes_of_rtf_are_those_of_its_code_page(tmp_path):
+    letters = "".join(f"\\'{byte:02x}" for byte in "Мел".encode("cp1251"))
+    assert read(tmp_path, "rtf", f"{{\\rtf1\\ansi\\ansicpg1251 {letters} \\u1084\\'ec}}") == "Мел м"
