@@ -102,6 +102,52 @@ def test_the_gradient_of_the_marginal_likelihood_goes_through_the_nearest_vector
     torch.testing.assert_close(block_BNMD.grad, expected_block, atol=1e-5, rtol=0)
 
 
+def test_an_encoder_learns_by_the_marginal_likelihood_of_maxsim(tmp_path):
+    """A small world: a reader gives each question its block. p(z|x) of MaxSim learns it, and the first step's gradient is that of a plain loop."""
+    encoder = open_late(str(colbert(tmp_path))).train(False)
+    asked, told = kinds.texts(8, longest=6), kinds.texts(16, longest=6)[8:]
+    log_prob_BN1 = torch.full((8, 8), -4.0).fill_diagonal_(-0.1)[:, :, None]
+    mask_B1 = torch.ones(8, 1, dtype=torch.bool)
+
+    def scores():
+        (query_BLD, query_BL), (block_NMD, block_NM) = encoder(asked, "query"), encoder(told, "document")
+        shared = (each[None].expand(8, *each.shape) for each in (block_NMD, block_NM))
+        return maxsim(query_BLD, query_BL, *shared), (query_BLD, query_BL, block_NMD, block_NM)
+
+    def gradients():
+        found = [None if each.grad is None else each.grad.clone() for each in encoder.parameters()]
+        encoder.zero_grad()
+        return found
+
+    score_BN, (query_BLD, query_BL, block_NMD, block_NM) = scores()
+    sequence_marginal(score_BN, log_prob_BN1, mask_B1)[0].backward(retain_graph=True)
+    ours = gradients()
+    lost = []
+    for b in range(8):
+        rows = [
+            torch.stack([(block_NMD[n][block_NM[n]] @ q).max() for q in query_BLD[b][query_BL[b]]]).sum()
+            for n in range(8)
+        ]
+        lost.append(-torch.log((torch.stack(rows).softmax(0) * log_prob_BN1[b, :, 0].exp()).sum()))
+    torch.stack(lost).mean().backward()
+    for own, other in zip(ours, gradients(), strict=True):
+        assert (own is None) == (other is None)
+        if own is not None and other is not None:
+            torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-4)
+    assert any(own is not None and bool(own.abs().max() > 1e-4) for own in ours)
+
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-2)
+    first = found = (score_BN.argmax(1) == torch.arange(8)).float().mean()
+    for _ in range(30):
+        score_BN, _ = scores()
+        found = (score_BN.argmax(1) == torch.arange(8)).float().mean()
+        loss, _ = sequence_marginal(score_BN, log_prob_BN1, mask_B1)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert first < 0.6 and found == 1
+
+
 @pytest.fixture(scope="module")
 def late(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = colbert(tmp_path_factory.mktemp("late"))
