@@ -255,6 +255,7 @@ def test_the_loss_takes_the_likeliest_candidate_alone(plugged):
         assert found.item() == pytest.approx(wanted / 2, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_pretraining_with_the_reader_and_the_loss(installed, chain, tmp_path):
     """The retriever learns to prefer blocks that have the hidden wordpieces; the reader writes nothing."""
     run = runner(tmp_path, installed)

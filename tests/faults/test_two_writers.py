@@ -242,7 +242,9 @@ def test_no_interleaving_of_two_writers_loses_anything(made_once, pauses, tmp_pa
     count("interleavings of two writers (edit, revise, chunk, embed, build-index, gc)", len(tried))
 
 
-@pytest.mark.parametrize("third", KINDS)
+@pytest.mark.parametrize(
+    "third", [pytest.param(kind, marks=() if kind in ("edit", "build-index") else pytest.mark.slow) for kind in KINDS]
+)
 def test_no_interleaving_of_three_writers_loses_anything(made_once, pauses, tmp_path, third):
     """Two servers, or a server and `revise`, beside each other writer: with several rounds every order, else a few."""
     tried = 0
@@ -301,7 +303,15 @@ def document(name: str) -> dict[str, str]:
     return {"op": "add", "id": name, "title": name, "text": f"{name} was born in Velford."}
 
 
-@pytest.mark.parametrize("before", ["import", "chunk", "embed", "build-index"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param("import", marks=pytest.mark.slow),
+        "chunk",
+        pytest.param("embed", marks=pytest.mark.slow),
+        "build-index",
+    ],
+)
 def test_an_edit_while_index_docs_runs_stays_or_is_refused(chain, tmp_path, monkeypatch, before):
     """The edit comes before a step of it. What the edit was told is done is in the newest blocks, and they have their index."""
     encoder, notes, w = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "notes", tmp_path / "w"

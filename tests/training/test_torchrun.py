@@ -32,6 +32,7 @@ def test_several_processes_learn_what_one_learns(chain, tmp_path, count):
     require_together(jobs_of(chain, tmp_path), tmp_path, count)
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_learns_and_refuse_what_differs(chain, tmp_path, monkeypatch):
     """All in one start of two processes, because a start takes seconds."""
     jobs = jobs_of(chain, tmp_path)

@@ -57,7 +57,9 @@ def test_other_factories(tmp_path, factory):
     assert open_index(tmp_path).search(vectors[:9], 3)[1].shape == (9, 3)
 
 
-@pytest.mark.parametrize("factory", ["Flat", "SQ8", "IVF4,SQ8", "HNSW16", "HNSW16,SQ8", "NSG16,Flat"])
+@pytest.mark.parametrize(
+    "factory", ["Flat", "SQ8", "IVF4,SQ8", "HNSW16", "HNSW16,SQ8", pytest.param("NSG16,Flat", marks=pytest.mark.slow)]
+)
 def test_the_bytes_are_told_before_the_build(tmp_path, factory):
     vectors = clustered(3000)
     told = FaissIndexType().size(of(factory), *vectors.shape)

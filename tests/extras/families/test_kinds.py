@@ -32,7 +32,14 @@ pytest.importorskip("sentence_transformers")
 DOCUMENTS, QUERIES = kinds.texts(200), kinds.texts(12, seed=1)
 TITLES = [text.split()[0] for text in DOCUMENTS]
 Folder = Callable[[str], Path]
-every = pytest.mark.parametrize("kind", kinds.KINDS)
+QUICK = {
+    *("bert", "distilbert", "nomic_bert", "eurobert", "qwen3", "gemma3_text", "t5"),
+    *("cls+mean", "lasttoken", "include_prompt=False", "router", "static", "bfloat16"),
+}
+"""One of each way to compute a vector. `make test-slow` tries every kind."""
+every = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in kinds.KINDS]
+)
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +147,9 @@ def gradients_apart(model_type: str, folder: Path) -> float:
     return max(float((a - b).abs().max() / a.abs().max().clamp(min=1)) for a, b in pairs)
 
 
-@pytest.mark.parametrize("model_type", kinds.MODELS)
+@pytest.mark.parametrize(
+    "model_type", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in kinds.MODELS]
+)
 def test_gradients_are_those_of_transformers(model_type, tmp_path):
     assert gradients_apart(model_type, tmp_path) < (
         2e-5 if model_type == "bert" else 1e-5

@@ -52,10 +52,7 @@ FEW: dict[str, Any] = {"steps": 2, "batch_size": 3}
 
 families_of_the_chain = pytest.mark.parametrize(
     "model_type",
-    [
-        pytest.param(name, marks=() if name in ("roberta", "xlm-roberta") else pytest.mark.slow)
-        for name in families.TYPES
-    ],
+    [pytest.param(name, marks=() if name == "roberta" else pytest.mark.slow) for name in families.TYPES],
 )
 
 

@@ -23,8 +23,14 @@ ODD = {
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize("command", ["chunk", "index-docs"])
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        pytest.param(command, kind, marks=pytest.mark.slow if command == "index-docs" and kind != "pipe" else ())
+        for command in ("chunk", "index-docs")
+        for kind in ODD
+    ],
+)
 def test_an_odd_first_entry_is_refused_or_skipped(realmctl, chain, tmp_path, command, kind):
     """An entry that is opened before it is looked at would hang here, or end the command in spite of `skip`."""
     Path("documents").mkdir()

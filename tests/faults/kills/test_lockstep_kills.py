@@ -151,6 +151,7 @@ def test_in_lockstep_no_kill_and_no_damaged_index_changes_a_bit(chain, tmp_path)
     count("SIGKILL of trainer, refresher or both, in lockstep (forks)", struck, seeds=f"{SEED + 100} to {seed}")
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.timeout(7200)
 def test_in_the_background_mode_no_kill_makes_an_index_too_old(chain, tmp_path):

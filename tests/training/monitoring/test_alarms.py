@@ -214,6 +214,7 @@ def test_a_refresher_that_never_comes(healthy, tmp_path):
     assert raised(model) == {"stale_index"}
 
 
+@pytest.mark.slow
 def test_a_retriever_that_is_blind_to_queries(blind_model):
     assert "hub_block" in raised(blind_model)
 
@@ -229,6 +230,7 @@ def test_a_null_document_that_every_query_likes_best(healthy, tmp_path):
     assert "null_saturated" not in raised(run(null, tmp_path / "learning"))
 
 
+@pytest.mark.slow
 def test_alarms_outlive_an_interruption(blind, blind_model, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stop_at(patch, 46)

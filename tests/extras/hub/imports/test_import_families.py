@@ -23,7 +23,13 @@ from tests.fixtures import families
 sentence_transformers = pytest.importorskip("sentence_transformers")
 modules = pytest.importorskip("sentence_transformers.models")
 
-every = pytest.mark.parametrize("model_type", families.TYPES)
+every = pytest.mark.parametrize(
+    "model_type",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("camembert", "xlm-roberta") else ())  # as roberta
+        for name in families.TYPES
+    ],
+)
 TEXTS = ["Ada Lovelace wrote notes", "the engine, 1843", "Köln am Rhein " * 12, "東京は日本の首都です", "x"]
 TITLES = ["Ada", "The engine", "", "東京", "letter x"]
 
