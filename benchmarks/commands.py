@@ -78,7 +78,7 @@ def note(found: dict[str, dict[int, Taken]], what: str, count: int, taken: Taken
 def commands(folder: Path, start: Path, count: int) -> Iterator[tuple[str, Taken]]:
     """Measure the commands of a search over `count` blocks."""
     corpus = write_corpus(folder / "corpus.jsonl", count)
-    question = " ".join(json.loads(corpus.open().readline())["text"].split()[:8])
+    question = " ".join(json.loads(corpus.read_text(encoding="utf-8").partition("\n")[0])["text"].split()[:8])
     yield "`index-docs`", run("index-docs", corpus, "--encoder", start / "encoder", folder=folder)
     for method in METHODS:
         yield f"`search`, {method}", run("search", question, "--method", method, folder=folder)

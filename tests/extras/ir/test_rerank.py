@@ -176,7 +176,7 @@ def test_negatives_of_a_reranked_ranking_have_scores_of_one_kind(chain: Chain, r
     again = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=5).make(tmp_path / "r")
     mined = MineNegatives(ranking=again, blocks=chain.blocks, qrels=qrels, negatives=12).make(tmp_path / "n")
     first = {query: names[:5] for query, names in ranked(again).items()}
-    for record in map(json.loads, mined.file("train.jsonl").open()):
+    for record in map(json.loads, mined.file("train.jsonl").read_text(encoding="utf-8").splitlines()):
         known = first[record["query_id"]]
         assert all(
             one["docid"].replace(" ", "%20") in known and 0 <= one["score"] <= 1 for one in record["negative_passages"]

@@ -42,7 +42,7 @@ def judged(chain: Chain, tmp_path_factory):
 
 
 def records(made: Artifact) -> list[dict]:
-    return [*map(json.loads, made.file("train.jsonl").open())]
+    return [*map(json.loads, made.file("train.jsonl").read_text(encoding="utf-8").splitlines())]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def test_an_answer_has_the_mixtures_probability_and_the_block_that_speaks_for_it
     passages, weights = reading._passages(hits)
     source = tuple(ids(PROMPT.format(question)))
     blocks = [reading.reader.fitted(passage, source, 8) for passage in passages]
-    answer = reading._scored(text, tuple(target), blocks, source, torch.tensor(weights).log(), hits)
+    with torch.no_grad():
+        answer = reading._scored(text, tuple(target), blocks, source, torch.tensor(weights).log(), hits)
     assert answer.score == pytest.approx(mixed, abs=1e-4)
     likeliest = max(zip(hits, own, prior, strict=True), key=lambda one: one[2].log() + one[1].sum())[0]
     assert answer.hit == likeliest
