@@ -60,7 +60,7 @@ class TextSearch:
     def search(self, question: str, k: int = 5, filter: str | Sequence[str] | None = None) -> list[Hit]:
         """Return the k best blocks for a question, best first; fewer when there are no more, or BM25 finds no more that share a word.
 
-        Blocks of the same text are one hit, that of the best; see `Hit.copies`.
+        Blocks of the same text are one hit, that of the best, and of equally good ones that of the first row; see `Hit.copies`.
 
         filter: which blocks may be hits, by the fields of their documents (`realmctl.extras.filters`); of several, those that pass all.
 
@@ -88,36 +88,42 @@ class TextSearch:
         tokens, width = self.searcher.tokens(questions), k
         while True:
             ranked = self.searcher.ranked(tokens, width, among)
-            places = [self._different(rows, k) for _, rows in ranked]
+            shown = [self._different(rows, k, among) for _, rows in ranked]
             if width >= AS_DEEP * k or all(
-                len(own) == k or len(rows) < width for own, (_, rows) in zip(places, ranked, strict=True)
+                len(own) == k or len(rows) < width for own, (_, rows) in zip(shown, ranked, strict=True)
             ):
                 break
             width *= 4  # copies took the places of other blocks
         found = self.searcher.hits(
-            [scores[[*own]] for own, (scores, _) in zip(places, ranked, strict=True)],
-            [rows[[*own]] for own, (_, rows) in zip(places, ranked, strict=True)],
+            [scores[[place for place, *_ in own]] for own, (scores, _) in zip(shown, ranked, strict=True)],
+            [np.array([row for _, row, _ in own], np.int64) for own in shown],
         )
         return [
-            [replace(hit, copies=copies) if copies else hit for hit, copies in zip(hits, own.values(), strict=True)]
-            for hits, own in zip(found, places, strict=True)
+            [replace(hit, copies=(*copies,)) if copies else hit for hit, (*_, copies) in zip(hits, own, strict=True)]
+            for hits, own in zip(found, shown, strict=True)
         ]
 
-    def _different(self, rows: RowIds, k: int) -> dict[int, tuple[Block, ...]]:
-        """The places in a ranking of its first k blocks with different texts, each with the others of its text."""
-        first, copies = dict[str, int](), dict[int, tuple[Block, ...]]()
+    def _different(self, rows: RowIds, k: int, among: RowIds | None) -> list[tuple[int, int, list[Block]]]:
+        """Of the first k blocks with different texts in a ranking: the place of each, the row that is shown, and the others of its text."""
+        found = dict[str, tuple[int, int, list[Block]]]()
         for start in range(0, len(rows), k):
             part = rows[start : start + k].tolist()
             blocks = self.searcher.corpus.blocks(set(part))
             for place, row in enumerate(part, start):
                 text = " ".join(blocks[row].text.split())
-                if text in first:
-                    copies[first[text]] += (blocks[row],)
-                elif len(first) < k:
-                    first[text], copies[place] = place, ()
-            if len(first) == k:
+                if text not in found and len(found) < k:
+                    found[text] = place, self._first(row, among), []
+                if text in found and row != found[text][1]:
+                    found[text][2].append(blocks[row])
+            if len(found) == k:
                 break
-        return copies
+        return [*found.values()]
+
+    def _first(self, row: int, among: RowIds | None) -> int:
+        """The first row with the title and the text of a block: equal blocks have one score, and which of them an index finds is chance."""
+        uid = self.searcher.corpus.uid
+        equal = np.flatnonzero(uid[: row + 1] == uid[row])
+        return int((equal if among is None else equal[np.isin(equal, among)])[0])
 
     def search_batch(
         self, questions: Sequence[str], k: int = 5, filter: str | Sequence[str] | None = None
