@@ -176,6 +176,15 @@ def uploads(workflow: dict, jobs: list[str]) -> list[dict]:
     return [step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@")]
 
 
+def test_the_issue_forms_can_be_filled_in_and_ask_for_what_doctor_prints():
+    forms = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")}
+    assert forms.pop("config") == {"blank_issues_enabled": True} and {"bug", "wish"} == set(forms)
+    for form in forms.values():
+        assert form["name"] and form["description"] and "realmctl doctor" in str(form["body"])
+        assert all(part["type"] == "textarea" and part["attributes"]["label"] for part in form["body"])
+        assert len({part["id"] for part in form["body"]}) == len(form["body"])
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_github_takes_the_workflows_and_they_find_what_they_run(path):
     assert faults(path.read_text(encoding="utf-8")) == []
