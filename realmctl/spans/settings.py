@@ -50,7 +50,7 @@ class TagSettings(Settings):
         check=_check_tagger,
     )
     dates: bool = setting(
-        "Find dates too, by the rules of the language of the blocks: en, ko, zh, ja, de, fr, es, ru, ar, he.",
+        "Find dates too, by the rules of the language of the blocks: en, ko, zh, ja, de, fr, es, ru, ar, he, it, pt, nl, pl, sv, cs, uk, tr, vi.",
         default=True,
     )
     labels: tuple[str, ...] = setting(

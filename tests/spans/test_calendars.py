@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 
 import pytest
 
 from realmctl.spans.calendars import CALENDARS
 from realmctl.spans.dates import find_dates, has_date_rules, is_date
+from realmctl.spans.settings import TagSettings
 
 DAYS = [datetime.date(1066, 10, 14) + datetime.timedelta(days=n) for n in range(0, 345_000, 9_973)]
 
@@ -47,6 +49,11 @@ TABLE = {
     "tr": "[14 Mart 1879], [1905 yılında], [20. yüzyılda], [MÖ 44] ve 1500 kişi, [1990'da], [Mart 1990]",
     "vi": "[ngày 14 tháng 3 năm 1879], năm [1905], [thế kỷ XX], [thập niên 1990], [44 TCN], 1500 người, [tháng 3 năm 1990]",
 }
+
+
+def test_the_option_names_all_languages():
+    [dates] = [each for each in dataclasses.fields(TagSettings) if each.name == "dates"]
+    assert {*dates.metadata["realmctl"].help.rpartition(": ")[2].rstrip(".").split(", ")} == {"en", *CALENDARS}
 
 
 @pytest.mark.parametrize("language", CALENDARS)

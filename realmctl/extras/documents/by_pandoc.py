@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -26,6 +26,7 @@ from realmctl.extras.documents import (
     sphinx,
     troff,
     typst,
+    wiki_marks,
     xml_markup,
 )
 from realmctl.extras.documents.pages import document_of
@@ -95,7 +96,7 @@ MARKUP_ENDINGS = {
 
 SHOW_BYLINES = frozenset({"docx", "latex", "org", "rst", "asciidoc", "jats", "typst"})
 """Formats whose pages show the names of the authors and the date below the title."""
-PREPARED = {
+PREPARED: dict[str, Callable[[str], str]] = {
     "rst": sphinx.as_text,
     "asciidoc": asciidoc.as_text,
     "ipynb": notebooks.as_shown,
@@ -103,10 +104,18 @@ PREPARED = {
     "man": troff.as_text,
     "docbook": xml_markup.docbook,
     "jats": xml_markup.jats,
+    "bits": xml_markup.jats,
     "fb2": xml_markup.fiction_book,
     "org": org.as_text,
     "typst": typst.as_text,
     "rtf": rich_text.as_text,
+    "dokuwiki": wiki_marks.dokuwiki,
+    "jira": wiki_marks.jira,
+    "creole": wiki_marks.creole,
+    "tikiwiki": wiki_marks.tikiwiki,
+    "twiki": wiki_marks.twiki,
+    "vimwiki": wiki_marks.vimwiki,
+    "mediawiki": wiki_marks.mediawiki,
 }
 """What makes of a source one that pandoc reads as its own tool does."""
 MAN_PAGES = frozenset({"man", "mdoc"})

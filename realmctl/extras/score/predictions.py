@@ -2,7 +2,7 @@
 
 Questions are identified by their text, as by ORQA's evaluator: of several references or predictions with one text, the last counts.
 Where predictions name ids, references with one text are told apart by them; SQuAD's predictions, and the lists of Hugging Face's metrics, name
-ids alone. A question without a prediction is wrong. A prediction for an unknown question is ignored. An empty prediction is right for a question
+ids alone. A question without a prediction, or with one that is null or NaN, is wrong. A prediction for an unknown question is ignored. An empty prediction is right for a question
 of SQuAD 2 that has no answer.
 
 Sources: orqa/utils/eval_utils.py, evaluate_predictions; SQuAD's evaluate-v1.1.py and evaluate-v2.0.py.
@@ -193,6 +193,8 @@ def _predictions(path: Path) -> Iterator[tuple[str, str, str]]:
         if question is None and "prediction_text" in record and identity_of(record, where):
             question = ""
         prediction = _text_of(given)
+        if isinstance(question, str) and given is None and {"prediction", "prediction_text"} & {*record}:
+            continue  # how pandas writes that there is none
         if not isinstance(question, str) or prediction is None:
             held = ", ".join(record) or "nothing"
             raise InputError(
@@ -208,6 +210,8 @@ def _squad_predictions(path: Path) -> Iterator[tuple[str, str, str]]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: predictions cannot be read from it ({error}). {FORMS}") from None
     for name, value in found:
+        if value is None:
+            continue
         if (prediction := _text_of(value)) is None:
             raise InputError(f"{path}: {repr(value)[:60]} as the prediction for {name!r}. {FORMS}")
         yield "", name.strip(), prediction

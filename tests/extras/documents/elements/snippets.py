@@ -1,6 +1,6 @@
 """One element after the other, with words of its own inside: what a test puts in, and what must come out.
 
-In a snippet `@` is a new word that a reader sees, and `~` one that no reader sees.
+In a snippet `@` is a new word that a reader sees, and `~` one that no reader sees; `¤` and `≈` are the signs `@` and `~` themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def filled(snippets: Iterable[tuple[str, str]]) -> Snippets:
                 word = "q" + "".join(SYLLABLES[number >> shift & 15] for shift in (8, 4, 0))
                 (shown[name] if part == "@" else unseen).append(word)
                 part = word
-            parts.append(part)
+            parts.append(part.replace("¤", "@").replace("≈", "~"))
         texts.append("".join(parts))
     return Snippets("\n".join(texts), shown, unseen)
 

@@ -1,4 +1,4 @@
-"""Of man pages, LaTeX, DocBook, JATS, RTF, Org, Textile, Typst, POD, FictionBook and notebooks each word of each element comes out once, in order, and glued to none."""
+"""Of man pages, LaTeX, DocBook, JATS, RTF, Org, Textile, Typst, POD, FictionBook, BITS, pages of wikis, other light markup and notebooks each word of each element comes out once, in order, and glued to none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from realmctl.corpus.document import Document
 from realmctl.corpus.reading import documents
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
-from realmctl.extras.documents import by_pandoc, latex, rich_text, troff, xml_markup
+from realmctl.extras.documents import by_pandoc, latex, rich_text, troff, wiki_marks, xml_markup
 from tests.extras.documents.elements import markup_snippets
 from tests.extras.documents.elements.snippets import faults, filled
 
@@ -36,8 +36,24 @@ FRAMES = {
         '<?xml version="1.0" encoding="utf-8"?><FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0" xmlns:l="http://www.w3.org/1999/xlink">'
         "<description><title-info><book-title>T</book-title></title-info></description><body>{}</body></FictionBook>",
     ),
+    "dokuwiki": (markup_snippets.DOKUWIKI, "====== T ======\n\nWords.\n\n{}"),
+    "jira": (markup_snippets.JIRA, "h1. T\n\nWords.\n\n{}"),
+    "creole": (markup_snippets.CREOLE, "= T =\n\nWords.\n\n{}"),
+    "tikiwiki": (markup_snippets.TIKIWIKI, "! T\n\nWords.\n\n{}"),
+    "twiki": (markup_snippets.TWIKI, "---+ T\n\nWords.\n\n{}"),
+    "vimwiki": (markup_snippets.VIMWIKI, "= T =\n\nWords.\n\n{}"),
+    "mediawiki": (markup_snippets.MEDIAWIKI, "== T ==\n\nWords.\n\n{}"),
+    "muse": (markup_snippets.MUSE, "#title T\n\nWords.\n\n{}"),
+    "t2t": (markup_snippets.TXT2TAGS, "T\nA\nD\n\nWords.\n\n{}"),
+    "djot": (markup_snippets.DJOT, "# T\n\nWords.\n\n{}"),
+    "haddock": (markup_snippets.HADDOCK, "= T\n\nWords.\n\n{}"),
+    "bits": (
+        markup_snippets.BITS,
+        '<?xml version="1.0"?><book><book-meta><book-title-group><book-title>T</book-title></book-title-group></book-meta><book-body><book-part book-part-type="chapter">'
+        "<book-part-meta><title-group><title>U</title></title-group></book-part-meta><body>{}</body></book-part></book-body></book>",
+    ),
 }
-ENDED_BY_LINES = {"latex", "org", "textile", "typst", "pod"}
+ENDED_BY_BRACKETS = {"man", "mdoc", "docbook", "jats", "fb2", "bits"}
 
 
 def read(tmp_path, name: str, source: str) -> str:
@@ -50,9 +66,25 @@ def read(tmp_path, name: str, source: str) -> str:
 @pytest.mark.parametrize("name", FRAMES)
 def test_each_word_of_each_element_comes_out_once(tmp_path, name):
     snippets, frame = FRAMES[name]
-    apart = "\\par\n" if name == "rtf" else "\n" if name in ENDED_BY_LINES else ""
+    apart = "\\par\n" if name == "rtf" else "" if name in ENDED_BY_BRACKETS else "\n"
     made = filled((element, text + apart) for element, text in snippets.items())
     assert faults(made, read(tmp_path, name, frame.format(made.text))) == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("One[fn:: a [b] [[l][c]] d] two", "One two\n1. a [b] c d"),
+        ("One[fn:: a [fn:: b] c] two", "One two\n1. a (b) c"),
+        ("One[fn:n-o: a] two[fn:n-o]", "One two\n1. a"),
+        ("One[fn:n] two\n\n[fn:n] a[fn:: b] c\n\n\nThree[fn:: d]", "One two\nThree\n1. a (b) c\n2. d"),
+        ("* H\nOne[fn:: a\nb]\n* I :noexport:\nTwo[fn:: c]", "One\n1. a b"),
+        ("[fn:: a\n\nb] [c] d]", "[fn:: a\nb] [c] d]"),
+        ("#+BEGIN_SRC\na [fn:: b]\n#+END_SRC\n\nc", "a [fn:: b]\nc"),
+    ],
+)
+def test_notes_of_org_come_out_once_and_whole(tmp_path, source, text):
+    assert read(tmp_path, "org", source) == text
 
 
 def test_what_stands_before_and_behind_an_article(tmp_path):
@@ -112,6 +144,8 @@ def test_all_cells_of_a_notebook(tmp_path, version):
         *((latex.as_text, part) for part in ("\\fbox{", "\\begin{frame}", "\\item[", "{", "\\begin{itemize}\\item[a] ", "\\fbox", "\\")),
         *((troff.as_text, part) for part in (".SM ", ".MR a\n", ".ig\n", '.SB "')),
         *((rich_text.as_text, part) for part in ("{\\deleted ", "}", "{", "\\page")),
+        *((wiki_marks.jira, part) for part in ("[a|b", "{*}", "{status:")),
+        *((wiki_marks.tikiwiki, part) for part in ("~~red:", "~tc~", "(( ")),
         *((xml_markup.jats, part) for part in ("<p>", "<ref-list/>", "&")),
     ],
 )  # fmt: skip
