@@ -46,7 +46,9 @@ def make(html: Path, folder: Path) -> None:
     for page in sorted((html / "whitepapers").glob("*.html")):
         source = _written(page, "ms", folder / "papers" / f"{page.stem}.ms")
         with source.with_suffix(".pdf").open("wb") as out:
-            subprocess.run(["groff", "-ms", "-k", "-t", "-Tpdf", source], stdout=out, check=True)
+            subprocess.run(
+                ["groff", "-ms", "-k", "-t", "-Tpdf", source], stdout=out, stderr=subprocess.DEVNULL, check=True
+            )
         source.unlink()
     (folder / "containers").mkdir()
     for part in ("containers", "faq"):
