@@ -6,7 +6,8 @@
 `make` takes the pages of Debian's package rsyslog-doc as HTML, Word, OpenDocument, EPUB, PDF, Markdown, reStructuredText and plain text, with
 twelve copies under other names, the pictures and a log. It needs the programs pandoc and groff. `ask` makes the folder searchable by one tool and asks
 the questions: nDCG@10 over documents, each by its best passage, a document and its copies counted as one. The tools are `realmctl` (`index-docs`
-and `search`), `script` (sentence-transformers and passages of 200 words), `txtai` and `llama-index`. Each has the same encoder, and one
+and `search`), `script` (sentence-transformers and passages of 200 words), the same
+with converters for office files and PDFs, `txtai` and `llama-index`. Each has the same encoder, and one
 line of JSON with the result. Those of others read what their own readers know.
 """
 
@@ -101,23 +102,32 @@ def realmctl(folder: Path, encoder: str, workspace: Path) -> Iterator[tuple[str,
         yield name, lambda question, search=search: [hit.block.document for hit in search.search(question, PASSAGES)]
 
 
-def _texts(folder: Path) -> Iterator[tuple[str, str]]:
-    """Name and text of each file that a few lines read: HTML and what is text."""
+def _texts(folder: Path, all_formats: bool) -> Iterator[tuple[str, str]]:
+    """Name and text of each file that a few lines read: HTML and what is text; or of all, office files by pandoc and PDFs by pypdf."""
     from bs4 import BeautifulSoup
+    from pypdf import PdfReader
 
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".html":
             yield str(path), BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").get_text(" ")
         elif path.suffix in (".md", ".rst", ".txt", ".log"):
             yield str(path), path.read_text(encoding="utf-8")
+        elif all_formats and path.suffix in (".docx", ".odt", ".epub"):
+            yield str(path), subprocess.run(["pandoc", "-t", "plain", path], capture_output=True, text=True).stdout
+        elif all_formats and path.suffix == ".pdf":
+            yield str(path), " ".join(page.extract_text() for page in PdfReader(path).pages)
 
 
-def script(folder: Path, encoder: str, workspace: Path) -> Iterator[tuple[str, Ranked]]:
+def script_and_converters(folder: Path, encoder: str, workspace: Path) -> Iterator[tuple[str, Ranked]]:
+    return script(folder, encoder, workspace, True)
+
+
+def script(folder: Path, encoder: str, workspace: Path, all_formats: bool = False) -> Iterator[tuple[str, Ranked]]:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(encoder, device="cpu")
     names, passages = [], []
-    for name, text in _texts(folder):
+    for name, text in _texts(folder, all_formats):
         words = text.split()
         for start in range(0, len(words), WORDS):
             names.append(name)
@@ -161,7 +171,8 @@ def llama_index(folder: Path, encoder: str, workspace: Path) -> Iterator[tuple[s
 
 
 TOOLS: Mapping[str, Callable[[Path, str, Path], Iterator[tuple[str, Ranked]]]] = {
-    "realmctl": realmctl, "script": script, "txtai": txtai, "llama-index": llama_index,
+    "realmctl": realmctl, "script": script, "script-and-converters": script_and_converters, "txtai": txtai,
+    "llama-index": llama_index,
 }  # fmt: skip
 
 

@@ -30,6 +30,8 @@ from realmctl.extras.serve.web.guards import HEADERS, Guard
 from realmctl.extras.serve.worker import QueueFull
 from realmctl.version import __version__
 
+FORM = re.compile(r"constrained-|list\[|function-")
+"""What pydantic puts into the place of an error for each form that a value may have."""
 JSON_TYPE = re.compile(r"application/([\w.-]+\+)?json\b", re.IGNORECASE)
 STATUS: dict[type[RealmctlError], int] = {
     UnknownBlock: 404,
@@ -113,8 +115,10 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found: dict[str, Any] = error.errors()[0]
-    where = ".".join(str(part) for part in found["loc"][1:]) or "the body"
+    errors: Sequence[dict[str, Any]] = error.errors()
+    # What may be a text or a list has an error for each: that of the form which was sent is no error of type.
+    found = max(errors, key=lambda each: (not each["type"].endswith("_type"), len(each["loc"])))
+    where = ".".join(part for part in map(str, found["loc"][1:]) if not FORM.match(part)) or "the body"
     if request.method != "DELETE" and not JSON_TYPE.match(request.headers.get("content-type", "")):
         return _error(request, 400, "The body is not sent as JSON. Add the header Content-Type: application/json.")
     if found["type"] == "json_invalid":
