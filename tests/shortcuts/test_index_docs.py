@@ -201,6 +201,11 @@ def test_a_run_says_what_it_changed(realmctl, chain: Chain, tmp_path, notes):
     assert "Documents: 1 changed, 1 removed, 2 added; vectors: 3 new, 0 kept." in realmctl(*words)[1]
     (notes / "d.txt").unlink()
     assert "Documents: 0 changed, 1 removed, 0 added; vectors: 0 new, 2 kept." in realmctl(*words)[1]
+    (notes / "d.txt").write_text("Dora Pell left Harrow d.")
+    back = realmctl(*words)[1]
+    assert "Documents: 0 changed, 0 removed, 1 added; vectors: 0 new, 3 kept." in back, (
+        "as it was before: nothing is embedded"
+    )
 
 
 def test_the_time_left_is_of_all_once_the_vectors_are_computed(realmctl, chain: Chain, tmp_path, notes, monkeypatch):

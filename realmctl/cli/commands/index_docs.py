@@ -31,43 +31,37 @@ class IndexDocs(InWorkspace):
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.methods import keep_bm25
+        from realmctl.shortcuts import shipped
         from realmctl.shortcuts.changes import changes, searched_before
-        from realmctl.shortcuts.shipped import (
-            bad_files_of,
-            default_encoder,
-            left_out,
-            left_out_text,
-            run_shipped,
-            search_command,
-        )
 
         with on_disk(self.documents, what="documents") as [documents]:
-            start = self.encoder or default_encoder([documents], self.language)
+            start = self.encoder or shipped.default_encoder([documents], self.language)
             variables = {
                 "documents": str(documents),
                 "language": self.language,
-                "bad_files": bad_files_of(self.bad_files, documents),
+                "bad_files": shipped.bad_files_of(self.bad_files, documents),
                 "keep_fields": self.keep_fields,
                 "max_wordpieces": str(self.max_wordpieces or ""),
             }
             former = searched_before(self.workspace)
+            before = {*(self.workspace / "embeddings").glob("v*")}
             with log.one_bar("index-docs"):
-                made = run_shipped("index-docs", self.workspace, start, variables)
+                made = shipped.run_shipped("index-docs", self.workspace, start, variables)
             keep_bm25(made["blocks"])
-            counts, vectors = made["blocks"].metrics, made["embeddings"].metrics
+            counts, vectors = made["blocks"].metrics, made["embeddings"]
             show(
                 {
                     "documents": counts["documents"],
                     "blocks": counts["blocks"],
-                    "left_out": left_out(made["blocks"]),
+                    "left_out": shipped.left_out(made["blocks"]),
                     "changes": changes(former, made["blocks"]),
-                    "embedded": vectors.get("embedded", counts["blocks"]),
+                    "embedded": 0 if vectors.path in before else vectors.metrics.get("embedded", counts["blocks"]),
                     "made": {name: str(artifact.path) for name, artifact in made.items()},
-                    "search": search_command(made["index"], self.workspace),
+                    "search": shipped.search_command(made["index"], self.workspace),
                 },
                 lambda found: (
                     f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched"
-                    f"{left_out_text(made['blocks'])}.{_changes_text(found)} Now: {found['search']}"
+                    f"{shipped.left_out_text(made['blocks'])}.{_changes_text(found)} Now: {found['search']}"
                 ),
             )
 
