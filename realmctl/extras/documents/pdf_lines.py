@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from ctypes import POINTER, Array, byref, c_char, c_double, c_int, c_ushort, cast, create_string_buffer
+from functools import lru_cache
 from math import hypot, isfinite
 from typing import Any
 
@@ -42,6 +43,12 @@ LONGEST_VALUE = 2**20
 """Bytes of a value that are read."""
 SIZE_OF_VALUES = 10.0
 """Of the font of a value on a page without lines, in points."""
+LONGEST_NAME = 128
+"""Bytes of the name of a font that are read."""
+LEFT, RIGHT, BOTTOM, TOP = c_double(), c_double(), c_double(), c_double()
+MATRIX, NAME, FLAGS = raw.FS_MATRIX(), create_string_buffer(LONGEST_NAME), c_int()
+"""Where pdfium writes what it is asked of a character: the left, right, bottom and top, the matrix, and the name and the flags of the font."""
+BOX_AT, MATRIX_AT, FLAGS_AT = [*map(byref, (LEFT, RIGHT, BOTTOM, TOP))], byref(MATRIX), byref(FLAGS)
 
 Turned = tuple[int, float, float, float, float]
 """How far a page is turned, in degrees, its width and height then, and where it begins from the left and from below before, in points."""
@@ -90,10 +97,14 @@ def read_page(page: pypdfium2.PdfPage, form: Any = None) -> dict[str, Any]:
     """
     with closing(page), closing(upright(page)) as text_page:
         lines, line, high, unknown = list[PageLine](), Characters(), 0, 0
-        handle, code_of = text_page.raw, raw.FPDFText_GetUnicode  # they are looked up for every character otherwise
+        handle, code_of, (plain, not_plain) = (
+            text_page.raw,
+            raw.FPDFText_GetUnicode,
+            PLAIN,
+        )  # they are looked up for every character otherwise
         for place in range(text_page.count_chars()):
             code = code_of(handle, place)
-            if PLAIN[0] <= code < PLAIN[1]:
+            if plain <= code < not_plain:
                 line.append((place, chr(code)))
                 high = 0
                 continue
@@ -150,12 +161,13 @@ def upright(page: pypdfium2.PdfPage) -> pypdfium2.PdfTextPage:
 def with_parts(text_page: pypdfium2.PdfTextPage, line: Characters) -> list[PageLine]:
     """The line of these characters, with the lines between its wide gaps as `parts`; none if all are spaces."""
     cuts = [0]
+    handle, is_generated = text_page.raw, raw.FPDFText_IsGenerated
     for gap in GAP.finditer("".join([each for _, each in line])):
-        before, blank, after = (line[place][0] for place in (gap.start() - 1, gap.end() - 1, gap.end()))
-        if raw.FPDFText_IsGenerated(text_page, blank) != 1:
+        begin, end = gap.span()
+        if is_generated(handle, line[end - 1][0]) != 1:
             continue
-        if abs(edges(text_page, after)[0] - edges(text_page, before)[1]) > GUTTER:
-            cuts.append(gap.end())
+        if abs(edges(text_page, line[end][0])[0] - edges(text_page, line[begin - 1][0])[1]) > GUTTER:
+            cuts.append(end)
     found = measured(text_page, line)
     if found and len(cuts) > 1:
         found[0]["parts"] = [
@@ -280,10 +292,11 @@ def measured(text_page: pypdfium2.PdfTextPage, characters: Characters) -> list[P
 
 def edges(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, float]:
     """Where a character begins and ends, in points from the left."""
-    left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
-    raw.FPDFText_GetCharBox(text_page.raw, place, byref(left), byref(right), byref(bottom), byref(top))
-    box = shown(text_page.turned, left.value, right.value, bottom.value, top.value)
-    return box[0], box[1]
+    raw.FPDFText_GetCharBox(text_page.raw, place, *BOX_AT)
+    turned = text_page.turned
+    if not turned[0]:
+        return LEFT.value - turned[3], RIGHT.value - turned[3]
+    return shown(turned, LEFT.value, RIGHT.value, BOTTOM.value, TOP.value)[:2]
 
 
 def shown(turned: Turned, left: float, right: float, bottom: float, top: float) -> tuple[float, float, float, float]:
@@ -299,11 +312,15 @@ def shown(turned: Turned, left: float, right: float, bottom: float, top: float) 
 
 def font(text_page: pypdfium2.PdfTextPage, place: int) -> tuple[float, bool]:
     """Size of a character's font on the page, in points, and whether it is a bold one."""
-    matrix, name, flags, handle = raw.FS_MATRIX(), create_string_buffer(128), c_int(), text_page.raw
-    raw.FPDFText_GetMatrix(handle, place, byref(matrix))
-    raw.FPDFText_GetFontInfo(handle, place, name, len(name), byref(flags))
-    size = raw.FPDFText_GetFontSize(handle, place) * hypot(matrix.c, matrix.d)
-    return min(max(round(size, 1), SIZES[0]), SIZES[1]), b"bold" in name.value.lower()
+    handle = text_page.raw
+    raw.FPDFText_GetMatrix(handle, place, MATRIX_AT)
+    raw.FPDFText_GetFontInfo(handle, place, NAME, LONGEST_NAME, FLAGS_AT)
+    return size_of(raw.FPDFText_GetFontSize(handle, place) * hypot(MATRIX.c, MATRIX.d)), b"bold" in NAME.value.lower()
+
+
+@lru_cache(1024)
+def size_of(points: float) -> float:
+    return min(max(round(points, 1), SIZES[0]), SIZES[1])
 
 
 if __name__ == "__main__":
