@@ -24,13 +24,35 @@ HIDDEN = re.compile(
     re.IGNORECASE,
 )
 CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*ELEMENTS_WITHOUT_PROSE, "nowiki")}
+HIDING = re.compile(r"display\s*:\s*none\b|visibility\s*:\s*(?:hidden|collapse)\b", re.IGNORECASE)
+"""A style that hides an element, in wikitext and in HTML."""
+STYLED = re.compile(rf"<([a-z]+)\b[^<>]*\bstyle\s*=[^<>]*(?:{HIDING.pattern})[^<>]*(?<!/)>", re.IGNORECASE)
+MOST_HIDDEN = 10_000
+"""Characters of a hidden element; a longer one is not closed, and stays."""
 LITERAL = str.maketrans({c: f"&#{ord(c)};" for c in "[]{}|<>'*#:;=_"})
 SIMPLE_FORMULA = re.compile(r"[\w\s.,+\-=/()!−]{1,40}")
 
 
 def drop_hidden(text: str) -> str:
-    """Drop comments and the elements without prose (<ref>, <math>, <gallery>), and escape what <nowiki> protects."""
-    return "".join(_visible(text)) if "<" in text else text
+    """Drop comments, the elements without prose (<ref>, <math>, <gallery>) and those that their style hides, and escape what <nowiki> protects."""
+    return "".join(_seen("".join(_visible(text)))) if "<" in text else text
+
+
+def _seen(text: str) -> Iterator[str]:
+    done = 0
+    for opened in STYLED.finditer(text) if "style" in text else ():
+        if opened.start() < done:
+            continue
+        depth = 1
+        for tag in re.finditer(
+            rf"<(/?){opened[1]}\b[^<>]*>", text[opened.end() : opened.end() + MOST_HIDDEN], re.IGNORECASE
+        ):
+            depth += -1 if tag[1] else not tag[0].endswith("/>")
+            if not depth:
+                yield text[done : opened.start()]
+                done = opened.end() + tag.end()
+                break
+    yield text[done:]
 
 
 def _visible(text: str) -> Iterator[str]:

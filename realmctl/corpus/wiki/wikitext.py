@@ -42,7 +42,7 @@ ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
 LIST_MARKS = "*#:;"
 CLOSERS = frozenset(")]\"'”’%")
 # what is left at the start of a line that began with a formula or a template: "). ", ", ", "."
-LEFTOVER_MARKS = re.compile(r"(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
+LEFTOVER_MARKS = re.compile(r"\A(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
 EMPTY = re.compile(r"\((?=[ ,;:،؛/–)-])[ ,;:،؛/–-]*\)")
 LEADING = re.compile(r"\((?=[ ,;:،؛])(?: *[,;:،؛](?= ))* *")
 LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
@@ -120,7 +120,7 @@ def _untagged(text: str) -> str:
     if "<" in text:
         if "<sub>" in text and "</sup>" in text:
             text = FRACTION.sub(_fraction, text)
-        text = TAG.sub(_tag, RAISED.sub(_raised, text))
+        text = TAG.sub(_tag, RAISED.sub(lambda raised: "^" if raised[1] == "p" else "_", text))
     if "__" in text:
         text = SWITCH.sub("", text)
     return BRACES.sub(" ", text) if "{{" in text or "}}" in text else text
@@ -129,10 +129,6 @@ def _untagged(text: str) -> str:
 def _fraction(match: re.Match[str]) -> str:
     after_digit = match.string[match.start() - 1 : match.start()].isdigit()
     return f"{' ' * after_digit}{match[1]}/{match[2]}"
-
-
-def _raised(match: re.Match[str]) -> str:
-    return "^" if match[1] == "p" else "_"
 
 
 def _tag(match: re.Match[str]) -> str:
@@ -190,25 +186,19 @@ def paragraphs(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         words = line.strip()
         if not open_lines:
-            words = _without_leftovers(words)
+            words = LEFTOVER_MARKS.sub("", words)
         if words and words[0] not in LIST_MARKS:
             open_lines.append(words)
             continue
         if open_lines:
             yield " ".join(open_lines)
             open_lines = []
-        if item := _without_leftovers(words.lstrip("*#:; ")):
+        if item := LEFTOVER_MARKS.sub("", words.lstrip("*#:; ")):
             last = item.rstrip(CLOSE_ANCHOR)[-1:]
             stop = "。" if "\u3040" <= last <= "\u9fff" else "."
             yield item + stop if last.isalnum() or last in CLOSERS else item
     if open_lines:
         yield " ".join(open_lines)
-
-
-def _without_leftovers(line: str) -> str:
-    """Return a line without the marks that dropped markup left at its start."""
-    match = LEFTOVER_MARKS.match(line)
-    return line[match.end() :] if match else line
 
 
 def _resolved(text: str, targets: list[str]) -> tuple[str, tuple[Link, ...]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from realmctl.corpus.wiki.markup import HIDING
 from realmctl.extras.documents import markdown_kinds, sphinx, wiki_pages
 from realmctl.extras.documents.leads import LedLine, led_lines
 from realmctl.extras.documents.many_parses import answer
@@ -36,6 +37,7 @@ BLOCKS = frozenset(
         "header",
         "hr",
         "li",
+        "listing",
         "main",
         "nav",
         "ol",
@@ -49,6 +51,7 @@ BLOCKS = frozenset(
         "thead",
         "tr",
         "ul",
+        "xmp",
     ]
 ) | frozenset(HEADINGS)
 """Elements that begin and end a line."""
@@ -56,19 +59,24 @@ CELLS = ("td", "th")
 POWER = re.compile(r"[+\-\u2212]?\d{1,9}")
 NO_TEXT = frozenset(
     [
+        "audio",
         "button",
         "annotation",
+        "canvas",
         "head",
         "iframe",
+        "meter",
         "nav",
         "noscript",
         "object",
+        "progress",
         "script",
         "select",
         "style",
         "svg",
         "template",
         "textarea",
+        "video",
     ]
 )
 BOILERPLATE = frozenset({"aside", "footer", "header"})
@@ -124,7 +132,6 @@ SIGNS_OF_LINKS = frozenset(
     {"#", "\u00a7", "\u00b6", "\u200b", "\u21a9", "\u21a9\ufe0e", "\u21a9\ufe0f", "\u25c6", "\U0001f517"}
 )
 """Texts of links to a heading itself, or back from a footnote."""
-NOT_SHOWN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 MAX_HTML_DEPTH = 2**14
 """How deep elements may be nested; the parser's time grows with the square of it. A page of more is set aside."""
 NESTING = re.compile(
@@ -463,11 +470,13 @@ def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
     role = (attributes.get("role") or "").lower()
     if tag in NO_TEXT and not (tag == "button" and _is_asked(node)):
         return False
+    if tag == "dialog" and "open" not in attributes:
+        return False
     is_hidden = "hidden" in attributes and attributes["hidden"] != "until-found" and role != "tabpanel"
     is_unread = (
         attributes.get("aria-hidden") == "true" and tag != "figcaption"
     )  # which pandoc hides where `alt` says the same
-    if is_hidden or is_unread or NOT_SHOWN.search(attributes.get("style") or ""):
+    if is_hidden or is_unread or HIDING.search(attributes.get("style") or ""):
         return False
     classes = (attributes.get("class") or "").split()
     if role in NO_CONTENT or role in FOOTNOTE_ROLES or not SIGNS.isdisjoint(classes):

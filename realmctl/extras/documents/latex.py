@@ -10,6 +10,17 @@ OPTION, GROUP, OVERLAY = "o", "m", "d"
 BRACKETS = {OPTION: ("[", "]"), GROUP: ("{", "}"), OVERLAY: ("<", ">")}
 SHOWN: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("fbox", "reflectbox", "shadowbox", "doublebox", "ovalbox", "Ovalbox", "llap", "rlap", "clap", "smash"), ("m", "{0}")),
+    **dict.fromkeys(("so", "caps", "uwave", "dotuline", "dashuline", "xout", "uuline", "uppercase", "MakeUppercase", "MakeTextUppercase", "oldstylenums", "textlf", "textin"), ("m", "{0}")),
+    **dict.fromkeys(("vtop", "leftline", "rightline", "structure", "textipa", "strong", "code", "pkg", "proglang", "file", "path", "CJKunderline"), ("m", "{0}")),
+    "text": ("m", "\\mbox{{{0}}}"),
+    **dict.fromkeys(("addchap", "addsec"), ("om", "\\section*{{{1}}}")),
+    **dict.fromkeys(("foreignquote", "hyphenquote"), ("mm", "\u201c{1}\u201d")),
+    "endnote": ("om", "\\footnote{{{1}}}"),
+    "captionof": ("mom", "\n\n{2}\n\n"),
+    **dict.fromkeys(("subcaption", "dictum"), ("om", "\n\n{1}\n\n")),
+    "glslink": ("omm", "{2}"),
+    "pdftooltip": ("mm", "{0}"),
+    "lettrine": ("omm", "{1}{2}"),
     **dict.fromkeys(("framebox", "makebox"), ("oom", "{2}")),
     "raisebox": ("moom", "{3}"),
     **dict.fromkeys(("fcolorbox", "resizebox"), ("mmm", "{2}")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Any
 
 INSTRUCTIONS = (
@@ -96,6 +97,9 @@ BUILDERS_WORDS = 6
 """An expression of `only` has at most so many words, such as `not latex`."""
 
 
+MOST_OPTIONS = 20
+
+
 def as_text(source: str) -> str:
     """A source in which each object that a directive describes has its signatures as paragraphs, and no directive has a domain: pandoc takes one
     with a domain for a comment, and a class for one of the page.
@@ -129,10 +133,18 @@ def as_text(source: str) -> str:
             continue
         else:
             literal = indent if found[3].lower() in LITERAL or (found[4] or "").endswith("::") else None
+            if literal is not None and (caption := _caption(lines[at : at + MOST_OPTIONS])):
+                made += [f"{found[1]}{caption}", ""]
             if found[2]:
                 line = f"{found[1]}.. {found[3]}:: {found[4] or ''}"
         made.append(line)
     return "\n".join([*NO_TITLE, *made, ""])
+
+
+def _caption(below: list[str]) -> str:
+    """The caption among the options of a block of code, which Sphinx shows above it."""
+    options = takewhile(lambda found: found is not None, map(OPTION.fullmatch, below))
+    return next((found[2] or "" for found in options if found is not None and found[1] == "caption"), "")
 
 
 def _is_object(directive: re.Match[str]) -> bool:

@@ -6,7 +6,7 @@ import re
 
 TOKEN = re.compile(
     r"(?P<kept>(?P<fence>`{3,}).*?(?P=fence)|`[^`]*`|//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|\\.)"
-    r"|#(?:highlight|overline|rotate|move|scale|skew|par)\b(?:\([^()\[\]\n]*\))?(?=\[)"
+    r"|#(?:highlight|overline|rotate|move|scale|skew|par)\b(?:\([^()\[\]\n\"]*\))?(?=\[|\(\")"
     r"|(?P<space>#v\([^()\n]*\))",
     re.DOTALL,
 )

@@ -306,6 +306,22 @@ def test_what_does_not_balance_does_not_spoil_the_rest(wikitext, expected):
     assert text(wikitext) == expected
 
 
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ('a <span style="display:none">01</span>May b', "a May b"),
+        ("<div class=x style='color:red; DISPLAY : none'>\nz [[y]]\n</div>\nWords.", "Words."),
+        ('a <span style="visibility:hidden"><span>k</span> l<br/></span>b', "a b"),
+        ('a <span style="display:none">k', "a k"),
+        ('a <span style="display:none" />k', "a k"),
+        ('a <span title="display:none">k</span> <span style="display:inline">l</span>', "a k l"),
+        ('a {{b}} <p style="display:none">{{c|d}}</p> e', "a e"),
+    ],
+)
+def test_what_a_style_hides_is_left_out(wikitext, expected):
+    assert text(wikitext) == expected
+
+
 TOKENS = [
     "[[",
     "]]",

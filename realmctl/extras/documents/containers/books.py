@@ -9,6 +9,7 @@ from html import escape, unescape
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
+from realmctl.corpus.wiki.markup import HIDING
 from realmctl.extras.documents.containers.archive import Archive, beside, child, short, words
 
 NAMED_CHARACTER = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z][A-Za-z0-9]{1,31};")
@@ -104,11 +105,7 @@ def _texts(element: Element) -> Iterator[str]:
     is_break = name in BREAKING
     if is_break:
         yield " "
-    if (
-        name not in UNSEEN
-        and "hidden" not in element.attrib
-        and "display:none" not in (element.get("style") or "").replace(" ", "")
-    ):
+    if name not in UNSEEN and "hidden" not in element.attrib and not HIDING.search(element.get("style") or ""):
         yield element.text or ""
         for each in element:
             yield from _texts(each)

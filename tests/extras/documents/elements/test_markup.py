@@ -1,4 +1,4 @@
-"""Of man pages, LaTeX, DocBook, JATS, RTF, Org, Textile, Typst, POD, FictionBook, BITS, pages of wikis, other light markup and notebooks each word of each element comes out once, in order, and glued to none."""
+"""Of man pages, LaTeX, DocBook, JATS, RTF, Org, Textile, Typst, POD, FictionBook, BITS, pages of wikis, other markup and notebooks each word of each element comes out once, in order, and glued to none."""
 
 from __future__ import annotations
 
@@ -46,6 +46,9 @@ FRAMES = {
     "muse": (markup_snippets.MUSE, "#title T\n\nWords.\n\n{}"),
     "t2t": (markup_snippets.TXT2TAGS, "T\nA\nD\n\nWords.\n\n{}"),
     "djot": (markup_snippets.DJOT, "# T\n\nWords.\n\n{}"),
+    "asciidoc": (markup_snippets.ASCIIDOC, "= T\n\nWords.\n\n{}"),
+    "markdown": (markup_snippets.MARKDOWN, "# T\n\nWords.\n\n{}"),
+    "html": (markup_snippets.HTML, "<title>T</title><main><h1>Words.</h1>{}</main>"),
     "haddock": (markup_snippets.HADDOCK, "= T\n\nWords.\n\n{}"),
     "bits": (
         markup_snippets.BITS,
@@ -53,7 +56,7 @@ FRAMES = {
         "<book-part-meta><title-group><title>U</title></title-group></book-part-meta><body>{}</body></book-part></book-body></book>",
     ),
 }
-ENDED_BY_BRACKETS = {"man", "mdoc", "docbook", "jats", "fb2", "bits"}
+ENDED_BY_BRACKETS = {"man", "mdoc", "docbook", "jats", "fb2", "bits", "html"}
 
 
 def read(tmp_path, name: str, source: str) -> str:

@@ -148,6 +148,7 @@ ELEMENTS = [
     ("container", ".. container:: x\n\n   @\n"),
     ("parsed-literal", ".. parsed-literal::\n\n   @ *@*\n"),
     ("code-block", ".. code-block:: python\n   :linenos:\n\n   @ = @\n"),
+    ("code with a caption", ".. code-block:: python\n   :linenos:\n   :caption: @ *@*\n\n   @\n"),
     ("code of rst", ".. code-block:: rst\n\n   .. py:function:: @(@)\n      :no-index:\n"),
     ("math", ".. math:: x\n"),
     ("glossary", ".. glossary::\n\n   @\n      @\n"),
