@@ -105,6 +105,7 @@ def _find(text: str, character: str, start: int) -> int:
 
 BRACES = re.compile(r"\{\{([^{}]*+)\}\}|\{\{|\}\}|\{\||\|\}(?!\}(?!\}))")
 MAX_RENDERED_DEPTH = 40
+Shown = Callable[[str, str, int, int], str]
 
 
 @dataclass(slots=True)
@@ -159,14 +160,7 @@ def _braces(text: str) -> Iterator[re.Match[str]]:
         place = match.end()
 
 
-def _shut(
-    stack: list[_Open],
-    waiting: dict[str, int],
-    token: str,
-    text: str,
-    end: int,
-    shown: Callable[[str, str, int, int], str],
-) -> None:
+def _shut(stack: list[_Open], waiting: dict[str, int], token: str, text: str, end: int, shown: Shown) -> None:
     """Close the innermost `token`, and with it everything that was opened inside it and not closed."""
     inside: list[list[str]] = []
     while True:

@@ -39,7 +39,6 @@ QUOTES = re.compile("(''+)")
 BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # single braces that became pairs when the markup between them was dropped
 SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
-LIST_MARKS = "*#:;"
 CLOSERS = frozenset(")]\"'”’%")
 # what is left at the start of a line that began with a formula or a template: "). ", ", ", "."
 LEFTOVER_MARKS = re.compile(r"\A(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
@@ -187,7 +186,7 @@ def paragraphs(text: str) -> Iterator[str]:
         words = line.strip()
         if not open_lines:
             words = LEFTOVER_MARKS.sub("", words)
-        if words and words[0] not in LIST_MARKS:
+        if words and words[0] not in "*#:;":
             open_lines.append(words)
             continue
         if open_lines:
