@@ -340,6 +340,22 @@ KINDS: dict[str, Kind] = {
         {},
         {"hnsw.bin": "with `--type hnsw`"},
     ),
+    "late-encoder": Kind(
+        "`late-finetune`",
+        {
+            "modules.json": "the modules, as sentence-transformers lists them; their folders are those of the start",
+            "config_sentence_transformers.json": "prompts, and that it gives a vector for each token",
+            "sentence_bert_config.json": "lengths of queries and blocks, and how queries are expanded",
+            **{name: text for name, text in _BERT.items() if name != "vocab.txt"},
+            "1_Dense/config.json": "the sizes of the layer over tokens",
+            "1_Dense/model.safetensors": "its weights",
+            "2_MultiVectorMask/config.json": "which tokens do not count",
+            "3_Normalize/config.json": "vectors get length 1",
+            **_METRICS,
+        },
+        {},
+        {},
+    ),
     "late-index": Kind(
         "`late-embed`",
         {

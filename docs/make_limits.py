@@ -136,6 +136,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "",
             "negatives of a question that `rerank-finetune` draws from",
         ),
+        "lab.late_interaction.training.MOST_NEGATIVES": (
+            "",
+            "hard negatives of a question that `late-finetune` draws from",
+        ),
         "lab.teachers.teaching.MOST_QUESTIONS": ("", "questions that a teacher of `adapt` reads"),
         "lab.teachers.teaching.MOST_STEPS": ("", "steps of a training of `adapt --teacher`"),
         "lab.dpr.objective.MOST_NEGATIVES": ("", "hard negatives of a question that are kept"),

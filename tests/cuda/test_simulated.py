@@ -41,6 +41,7 @@ from realmctl.training.refresh.refresher import Refresher
 from tests.fixtures.chain import TOWNS, Chain, metrics_of, pretrain
 from tests.fixtures.cross_encoders import make_cross_encoder
 from tests.fixtures.index import brute_force
+from tests.fixtures.kinds import colbert
 from tests.fixtures.language_models import make_babbler, make_gpt2, make_t5
 from tests.fixtures.objectives import jobs_of
 from tests.fixtures.simulated_device import DeviceTensor, SimulatedDevice, WaitError, simulated_device
@@ -53,6 +54,7 @@ OBJECTIVES = (
     "dpr",
     "dpr-kl",
     "rerank-finetune",
+    "late-finetune",
     "cocondenser",
     "retromae",
     "pretrain",
@@ -99,6 +101,7 @@ def jobs(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jo
     found |= {
         "dpr-kl": Job("dpr-finetune", {**found["dpr"].fields, **taught, "loss": "kl"}),
         "rerank-finetune": Job("rerank-finetune", {"start": str(start), "max_length": 32, **taught}),
+        "late-finetune": Job("late-finetune", {"start": str(colbert(folder / "late", dropout=0.0)), **taught}),
         "lm-init": Job("lm-init", {"lm": t5, "spans": chain.spans, **short}),
         "lm-finetune": Job("lm-finetune", {"lm": gpt2, "questions": chain.questions, **short}),
         "pretrain-gpt2": Job("pretrain", {**masked, "reader_lm": gpt2, "target_length": 40}),

@@ -23,6 +23,7 @@ from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.lm_init import LmInit
 from realmctl.lab.late_interaction.late_embed import LateEmbed
+from realmctl.lab.late_interaction.late_finetune import LateFinetune
 from realmctl.retrieval.search import postings
 from realmctl.retrieval.search.postings import Bm25Ranking
 from stages.chunk import Chunk
@@ -93,7 +94,10 @@ def made(chain: Chain, cross_encoder: Path, tmp_path_factory: pytest.TempPathFac
     with chat_server(lambda number, body: '{"reason": "so", "grade": 1}') as server:
         asking = {"lm": "m", "endpoint": server.url, "sample": 1, "depth": 2}
         judgements = Judge(rankings=(ranking.path,), blocks=chain.blocks, **asking).make(folder / "judgements")
-    collections = [taught, negatives, queries, served, judgements, collection]
+    trained = LateFinetune(
+        start=str(colbert(folder / "late-start")), passages=passages, hard_negatives=0, steps=1, batch_size=2
+    ).make(folder / "late-encoder")
+    collections = [taught, trained, negatives, queries, served, judgements, collection]
     collections.append(make_table([one], chain.retriever, folder))
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")

@@ -197,6 +197,7 @@ def test_the_whole_chain_runs_as_it_stands(realmctl: Command, monkeypatch: pytes
         "judge",
         "rerank",
         "rerank-finetune",
+        "late-finetune",
         "cut-queries",
         "revela-init",
     }  # they stand on pages of their own

@@ -75,6 +75,7 @@ USES = {
     ),
     "datastore": ("eval-knn-lm", "--datastore", "build-datastore", "--encoder", "encoder", "--spans", "spans"),
     "knn-utility": ("compare", "eval-knn-lm"),
+    "late-encoder": ("late-embed", "--blocks", "blocks", "--encoder", "late-finetune/v1"),
     "late-index": ("late-rank", "--blocks", "blocks", "--late-index", "late-embed", "--queries", QUESTIONS),
 }
 """{what is read: a command that reads it}. Names without a dash that the release holds are its artifacts."""

@@ -6,6 +6,7 @@ Why it is here: published multi-vector encoders rank well without training, and 
 OFFERS = {
     "realmctl.stages": {
         "late-embed": "realmctl.lab.late_interaction.late_embed:LateEmbed",
+        "late-finetune": "realmctl.lab.late_interaction.late_finetune:LateFinetune",
         "late-rank": "realmctl.lab.late_interaction.late_rank:LateRank",
     },
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,17 +19,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModel
 
+from realmctl.artifacts import open_artifact, version_numbers
+from realmctl.artifacts.disk import share_as_folder
+from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.typed_json import read_as
 from realmctl.errors import InputError
 from realmctl.imports.model_folder import read_json
 from realmctl.models.foreign_model import open_foreign
+from realmctl.models.precision import to_device
 from realmctl.models.weight_files import load_weights
-from realmctl.models.weights import load_into, load_tensors, save_tensors
+from realmctl.models.weights import load_into, load_tensors, require_sound, save_tensors
 from realmctl.pipeline.sources import HUB_FILES, localise
 
 Side = Literal["query", "document"]
 SETTINGS, HEAD, FOLDER = "late.json", "projection.safetensors", "encoder"
 TOKENS, KIND = "token_embeddings", "MultiVectorEncoder"
+KEPT = (".json", ".txt", ".model", ".jinja")
+"""Endings of the files of a folder that are no weights."""
 IDENTITY = "torch.nn.modules.linear.Identity"
 
 
@@ -88,7 +95,7 @@ class LateEncoder(nn.Module):
             return_tensors="pt",
         )
         device = next(self.parameters()).device
-        ids_BL, real_BL = batch["input_ids"].to(device), batch["attention_mask"].to(device).bool()
+        ids_BL, real_BL = to_device(batch["input_ids"], device), to_device(batch["attention_mask"], device).bool()
         counts_BL, seen_BL = real_BL, real_BL
         if fixed:
             ids_BL = torch.where(real_BL, ids_BL, given.expansion_token)
@@ -96,14 +103,14 @@ class LateEncoder(nn.Module):
             seen_BL = counts_BL if given.attends else real_BL
         inputs = {"input_ids": ids_BL, "attention_mask": seen_BL.long()}
         if "token_type_ids" in batch:
-            inputs["token_type_ids"] = batch["token_type_ids"].to(device)
+            inputs["token_type_ids"] = to_device(batch["token_type_ids"], device)
         state: Tensor = self.bert(**inputs).last_hidden_state
         for layer in self.head:
             state = layer(state)
         if given.normalize:
             state = F.normalize(state, dim=-1)
         if given.skipped and (given.skips_queries if query else given.skips_documents):
-            counts_BL = counts_BL & ~torch.isin(ids_BL, torch.tensor(given.skipped, device=device))
+            counts_BL = counts_BL & ~torch.isin(ids_BL, to_device(torch.tensor(given.skipped), device))
         return state, counts_BL
 
     def save(self, folder: Path) -> None:
@@ -127,12 +134,35 @@ class LateEncoder(nn.Module):
         return made.eval()
 
 
+def late_folder(named: str, flag: str) -> Path:
+    """Return the folder of an encoder: of a path, a hub id, or the newest version of an artifact."""
+    folder = Path(localise(named, (), True, flag, files=HUB_FILES))
+    return open_artifact(folder).path if version_numbers(folder) else folder
+
+
+def save_as_started(encoder: LateEncoder, start: Path, out: Path) -> None:
+    """Write a multi-vector folder of sentence-transformers: that of the start, which `open_late` has checked, with the encoder's weights."""
+    modules = _modules(start)
+    for place in {"", *(name for _, name in modules)}:
+        (out / place).mkdir(parents=True, exist_ok=True)
+        for path in (start / place).iterdir() if (start / place).is_dir() else ():
+            if path.suffix in KEPT and path.name != MANIFEST and not path.name.endswith(".index.json"):
+                shutil.copyfile(path, out / place / path.name)
+    require_sound(encoder.state_dict(), out)
+    encoder.bert.save_pretrained(out / modules[0][1])
+    layers = [name for kind, name in modules if kind == "Dense"]
+    for name, weight in zip(layers, encoder.head.parameters(), strict=True):
+        save_tensors({"linear.weight": weight}, out / name / "model.safetensors")
+    for path in out.rglob("*.safetensors"):
+        share_as_folder(path)
+
+
 def open_late(named: str, flag: str = "--encoder") -> LateEncoder:
-    """Open a multi-vector folder of sentence-transformers 6, on this machine or on the hub.
+    """Open a multi-vector folder of sentence-transformers 6, on this machine or on the hub, or an artifact of `late-finetune`, which is one.
 
     Raises InputError for another kind of folder, for modules that are not known, and where its parts do not fit.
     """
-    folder = Path(localise(named, (), True, flag, files=HUB_FILES))
+    folder = late_folder(named, flag)
     stated_at = folder / "config_sentence_transformers.json"
     stated = read_json(stated_at) if stated_at.is_file() else {}
     if stated.get("model_type") != KIND:
@@ -140,11 +170,7 @@ def open_late(named: str, flag: str = "--encoder") -> LateEncoder:
             folder,
             f"its model_type is {str(stated.get('model_type'))[:40]!r}, and {KIND} is read here. `realmctl import` reads dense encoders",
         )
-    modules = [
-        (str(each.get("type")).rpartition(".")[2], str(each.get("path")))
-        for each in read_json(folder / "modules.json", list)
-        if isinstance(each, dict)
-    ]
+    modules = _modules(folder)
     if not modules or modules[0][0] != "Transformer" or modules[0][1] not in ("", "0_Transformer"):
         raise _refused(folder, "its first module is no Transformer")
     place = folder / modules[0][1]
@@ -167,6 +193,15 @@ def open_late(named: str, flag: str = "--encoder") -> LateEncoder:
     made = LateEncoder(tokenizer, bert, settings)
     load_into(made.head, weights, folder)
     return made.eval()
+
+
+def _modules(folder: Path) -> list[tuple[str, str]]:
+    """The class and the folder of each module."""
+    return [
+        (str(each.get("type")).rpartition(".")[2], str(each.get("path")))
+        for each in read_json(folder / "modules.json", list)
+        if isinstance(each, dict)
+    ]
 
 
 def _head(

@@ -160,6 +160,7 @@ stages:
   cross-encoder: {stage: rerank-finetune, start: cross-encoder, passages: "@negatives/train.jsonl"}
   cut: {stage: cut-queries, blocks: blocks}
   late-index: {stage: late-embed, blocks: blocks, encoder: late/saved}
+  late-encoder: {stage: late-finetune, start: late/saved, passages: "@negatives/train.jsonl"}
   late-ranking: {stage: late-rank, blocks: blocks, late-index: late-index, queries: questions.jsonl}
 """
 """Each stage with its defaults: only inputs and what has no default is given, and a size of the blocks that suits small documents."""

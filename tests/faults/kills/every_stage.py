@@ -24,6 +24,7 @@ from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.lm_init import LmInit
 from realmctl.lab.language_models.revela.revela_init import RevelaInit
 from realmctl.lab.late_interaction.late_embed import LateEmbed
+from realmctl.lab.late_interaction.late_finetune import LateFinetune
 from realmctl.lab.late_interaction.late_rank import LateRank
 from realmctl.lab.retromae.retromae_init import RetromaeInit
 from realmctl.lab.spider.spider_init import SpiderInit
@@ -77,7 +78,8 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
     spider = SpiderInit(blocks=recurring, bert="scratch:L1-H16", projection=8, query_length=40, **TRAINING)
     dpr = DprFinetune(retriever=_with_block_tower(ict, folder), passages=passages, hard_negatives=0, **TRAINING)
     reader = str(make_cross_encoder(folder / "cross-encoder", Tokenizer.load(chain.blocks.path)))
-    late = LateEmbed(blocks=chain.blocks, encoder=str(colbert(folder / "late")))
+    multi_vector = str(colbert(folder / "late"))
+    late = LateEmbed(blocks=chain.blocks, encoder=multi_vector)
     return {
         "chunk": chunk,
         "revise": Revise(blocks=blocks, edits=edits, workers=1),
@@ -121,6 +123,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "build-datastore": datastore,
         "eval-knn-lm": EvalKnnLm(datastore=datastore.make(folder / "datastore"), **store),
         "late-embed": late,
+        "late-finetune": LateFinetune(start=multi_vector, passages=passages, hard_negatives=0, **TRAINING),
         "late-rank": LateRank(
             blocks=chain.blocks, late_index=late.make(folder / "late-index"), queries=chain.questions
         ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,17 @@ import torch
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
+from realmctl.extras.ir.labelled import read_labelled
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.ranking.trec import read_run, trec_name
 from realmctl.lab.late_interaction import maxsim as module
 from realmctl.lab.late_interaction.encoder import LateEncoder, open_late
 from realmctl.lab.late_interaction.late_embed import LateEmbed
+from realmctl.lab.late_interaction.late_finetune import LateFinetune, LateTrainingSettings
 from realmctl.lab.late_interaction.late_index import LateIndex, text_of, token_vectors
 from realmctl.lab.late_interaction.late_rank import LateRank
 from realmctl.lab.late_interaction.maxsim import maxsim, maxsim_of_all
+from realmctl.lab.late_interaction.training import LateContrast, judged_questions
 from realmctl.models.marginal import sequence_marginal
 from realmctl.questions.questions import read_questions
 from tests.fixtures import kinds
@@ -220,3 +225,83 @@ def test_a_folder_that_asks_for_something_else_is_refused(name, fields, named, t
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
     with pytest.raises(InputError, match=named):
         open_late(str(folder))
+
+
+def written(path: Path, rows: list[tuple[str, list[str], list[str]]]) -> Path:
+    path.write_text("".join(json.dumps({"query": a, "pos": b, "neg": c}) + "\n" for a, b, c in rows))
+    return path
+
+
+def test_loss_and_gradients_are_those_of_sentence_transformers(tmp_path):
+    """Whole, and computed in parts of which the backward pass computes each again."""
+    losses = pytest.importorskip("sentence_transformers.multi_vector_encoder.losses")
+    folder = colbert(tmp_path, **FORMS["expanded"])
+    asked, told, wrong = (kinds.texts(5, seed=seed, longest=14) for seed in (1, 2, 3))
+    rows = [(a, [b], [c]) for a, b, c in zip(asked, told, wrong, strict=True)]
+    theirs = sentence_transformers.MultiVectorEncoder(str(folder), device="cpu").eval()
+    for micro_batch in (0, 2):
+        settings = LateTrainingSettings(
+            start="s", passages=written(tmp_path / "train.jsonl", rows), batch_size=5, micro_batch=micro_batch
+        )
+        questions = judged_questions(read_labelled(settings.passages), 1, Counter())
+        objective = LateContrast(open_late(str(folder)), questions, settings)
+        [part] = objective.draw(0)
+        loss, _ = objective.loss(part)
+        loss.backward()
+        columns = [part.questions, part.passages[::2], part.passages[1::2]]
+        tasks = ("query", "document", "document")
+        features = [
+            theirs.preprocess(list(texts), prompt=theirs.prompts[task], task=task) | {"task": task}
+            for texts, task in zip(columns, tasks, strict=True)
+        ]
+        expected = losses.MultiVectorMultipleNegativesRankingLoss(theirs)(features, None)
+        assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+        theirs.zero_grad()
+        expected.backward()
+        own, other = dict(objective.encoder.named_parameters()), dict(theirs.named_parameters())
+        assert {"1.linear.weight"} == {name for name in other if ".model." not in name}
+        for name, parameter in other.items():
+            mine = own["head.0.weight" if name == "1.linear.weight" else f"bert.{name.partition('.model.')[2]}"]
+            if parameter.grad is not None:
+                torch.testing.assert_close(mine.grad, parameter.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_what_is_known_to_answer_is_no_negative(tmp_path):
+    rows = [("Who?", ["a", "b"], ["B", "c"]), ("who? ", ["d"], ["A", "e"]), ("When?", ["f"], ["g"]), ("x", [], ["y"])]
+    dropped: Counter[str] = Counter()
+    settings = LateTrainingSettings(start="s", passages=written(tmp_path / "train.jsonl", rows), batch_size=3)
+    questions = judged_questions(read_labelled(settings.passages), 1, dropped)
+    assert dropped == {"without a positive passage": 1}
+    encoder: Any = torch.nn.Linear(1, 1)
+    [part] = LateContrast(encoder, questions, settings).draw(0)
+    assert {*part.passages[1::2]} == {"c", "e", "g"}
+    for row, asked in enumerate(part.questions):
+        left_out = {part.passages[place] for place in range(6) if not part.counts_BC[row, place]}
+        others = {*part.passages[::2]} - {part.passages[2 * row]}
+        assert left_out == (others & {"a", "b", "d"} if asked.lower().strip() == "who?" else set())
+
+
+def test_it_learns_and_its_folder_is_one_of_sentence_transformers(chain, tmp_path):
+    rows = [(a, [b], []) for a, b in zip(kinds.texts(8, 1, 6), kinds.texts(8, 2, 6), strict=True)]
+    start = colbert(tmp_path, dropout=0.0)
+    given: dict[str, Any] = {
+        "passages": written(tmp_path / "train.jsonl", rows),
+        "hard_negatives": 0,
+        "batch_size": 8,
+        "warmup": 0,
+    }
+    made = LateFinetune(start=str(start), lr=1e-2, steps=30, **given).make(tmp_path / "late-encoder")
+    lines = [json.loads(line) for line in made.file("metrics.jsonl").read_text().splitlines()]
+    assert lines[0]["accuracy"] < 0.8 and lines[-1]["accuracy"] == 1 and lines[-1]["loss"] < lines[0]["loss"] / 4
+    series = str(made.path.parent)
+    theirs, ours = sentence_transformers.MultiVectorEncoder(str(made.path), device="cpu"), open_late(series)
+    for own, other in zip(*(next(token_vectors(ours, TEXTS, "query", 99)), theirs.encode_query(TEXTS)), strict=True):
+        np.testing.assert_allclose(own, np.asarray(other), atol=1e-5)
+    index = LateIndex(LateEmbed(blocks=chain.blocks, encoder=series).make(tmp_path / "late-index"))
+    assert index.encoder.settings == ours.settings
+    further = LateFinetune(start=series, steps=1, **given).make(tmp_path / "further")
+    assert further.kind == "late-encoder"
+    with pytest.raises(InputError, match="at least 2"):
+        LateFinetune(start=series, **given | {"passages": written(tmp_path / "one.jsonl", rows[:1])}).make(
+            tmp_path / "one"
+        )
