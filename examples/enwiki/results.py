@@ -49,7 +49,7 @@ class Folder:
         """Return which of the retrieved blocks hold an answer, bool [questions, blocks], or None if it was not measured."""
         if output not in self.made:
             return None
-        if self.made[output].has("per-query.jsonl"):
+        if not self.made[output].has("retrieved.json"):  # of eval-run
             return self._first_hits(output)
         entries = json.loads(self.made[output].file("retrieved.json").read_text(encoding="utf-8"))
         return np.array([[block["has_answer"] for block in entry["ctxs"]] for entry in entries], dtype=bool)
