@@ -118,6 +118,8 @@ PREPARED: dict[str, Callable[[str], str]] = {
     "mediawiki": wiki_marks.mediawiki,
 }
 """What makes of a source one that pandoc reads as its own tool does."""
+XML = frozenset({"docbook", "jats", "bits", "fb2"})
+"""Formats whose words are compared with the text."""
 MAN_PAGES = frozenset({"man", "mdoc"})
 NAME_OF_MAN_PAGE = re.compile(r"\S.*? [-\u2013\u2014] \S")
 LONGEST_NAME = 200
@@ -134,6 +136,7 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
     require_package("selectolax", "documents", f"{file.path} is read as {READ[name]}, which")
     data = streams.whole_bytes(file.path, MAX_OFFICE_BYTES)
     source = charsets.source_text(file.path, data, MAX_OFFICE_BYTES)
+    written = source
     if name in PREPARED:
         try:
             with deadline(PAGE_SECONDS):
@@ -142,7 +145,11 @@ def read_by_pandoc(file: CorpusFile, name: str) -> Iterator[Found]:
             raise unreadable(file, READ[name], f"it takes more than {PAGE_SECONDS:g} s of a core") from None
     html = html_by_pandoc(file, name, READ[name], source.encode())
     found = document_of(file, "rst" if name == "rst" else "man" if name in MAN_PAGES else "content", html)
-    yield _named(found) if name in MAN_PAGES and isinstance(found, Document) else found
+    if isinstance(found, Document) and name in MAN_PAGES:
+        found = _named(found)
+    elif isinstance(found, Document) and name in XML:
+        found = replace(found, lost=xml_markup.lost(written, f"{found.title}\n{found.text}"))
+    yield found
 
 
 def html_by_pandoc(file: CorpusFile, name: str, called: str, data: bytes) -> str:

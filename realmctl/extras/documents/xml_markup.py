@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 
@@ -9,6 +10,17 @@ TITLED_LISTS = frozenset({"variablelist", "procedure", "task", "equation", "call
 """Elements of DocBook whose title pandoc drops."""
 LABELLED = {"fig": "caption", "table-wrap": "caption", "supplementary-material": "caption", "sec": "", "statement": "", "boxed-text": "caption"}  # fmt: skip
 """Elements of JATS with a label, and where the title is that it stands before."""
+
+
+NOT_SHOWN = frozenset(
+    ["aff", "alt-text", "alternate-form", "annotation", "article-categories", "article-id", "articleinfo", "author-notes", "binary", "book-id", "bookinfo", "chapterinfo", "collab-alternatives",
+     "comment", "contrib-group", "counts", "custom-meta-group", "date-in-citation", "description", "funding-group", "graphic", "history", "imageobject", "indexterm", "info", "isbn", "issn", "journal-meta", "link-annotation",
+     "long-desc", "math", "object-id", "permissions", "processing-meta", "pub-date", "pub-id", "publisher", "refentryinfo", "related-article", "remark", "self-uri", "sectioninfo", "stylesheet",
+     "subj-group", "tex-math", "textobject", "videoobject"]
+)  # fmt: skip
+"""Elements whose words no reader of the page sees, or sees as a formula."""
+WORD = re.compile(r"[^\W\d_]{4,}")
+"""A word that marks beside it, such as those of indices, leave whole."""
 
 
 def docbook(source: str) -> str:
@@ -39,6 +51,29 @@ def _changed(source: str, change: Callable[[ET.Element, str], None]) -> str:
         return ET.tostring(root, "unicode")
     except RecursionError:
         return source
+
+
+def lost(source: str, shown: str) -> str:
+    """How many of the different words of an XML source are nowhere in the text that came out, with the first ones; empty if none is missing."""
+    if "<!ENTITY" in source:
+        return ""
+    try:
+        held = dict.fromkeys(word for text in _held(ET.fromstring(source)) for word in WORD.findall(text))
+    except (ET.ParseError, ValueError, RecursionError):
+        return ""
+    here, whole = {*WORD.findall(shown)}, re.sub(r"\W|_", "", shown)
+    missing = [word for word in held if word not in here and word not in whole]
+    if not missing:
+        return ""
+    return f"{len(missing):,} of its {len(held):,} different words ({len(missing) / len(held):.1%}), such as {', '.join(map(repr, missing[:3]))}"
+
+
+def _held(element: ET.Element) -> Iterator[str]:
+    if isinstance(element.tag, str) and element.tag.rpartition("}")[2] not in NOT_SHOWN:
+        yield element.text or ""
+        for child in element:
+            yield from _held(child)
+            yield child.tail or ""
 
 
 def _text(element: ET.Element | None) -> str:

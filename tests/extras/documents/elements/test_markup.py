@@ -105,6 +105,20 @@ def test_what_stands_before_and_behind_an_article(tmp_path):
     assert faults(made, read(tmp_path, "jats", JATS.format(front=front, back=back, body="<p>Words.</p>"))) == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "lost"),
+    [
+        ("jats", "<fig><caption><p>Seen words</p></caption><kwd-group><label>Unread pieces</label><kwd>Seen</kwd></kwd-group></fig>", "2 of its 4 different words (50.0%), such as 'Unread', 'pieces'"),
+        ("jats", "<p>Seen <b>wor</b>ds.<xref><sup>1</sup></xref> <inline-formula><tex-math>unread</tex-math></inline-formula></p>", ""),
+        ("docbook", "<para>Seen<indexterm><primary>Unread</primary></indexterm> words</para>", ""),
+    ],
+)  # fmt: skip
+def test_words_of_an_xml_source_that_are_lost_are_told(tmp_path, name, body, lost):
+    (tmp_path / "a.x").write_text(FRAMES[name][1].format(body), encoding="utf-8")
+    [found] = documents([tmp_path / "a.x"], CorpusSettings(format=name))
+    assert isinstance(found, Document) and found.lost == lost
+
+
 def test_a_note_that_is_asked_for_stands_behind_the_text_once(tmp_path):
     body = '<p>Words<xref ref-type="fn" rid="a"><sup>1</sup></xref> go on.</p>'
     back = '<fn-group><fn id="a"><label>1</label><p>One note.</p></fn><fn id="b"><p>Another note.</p></fn></fn-group>'
