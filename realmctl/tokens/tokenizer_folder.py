@@ -23,24 +23,8 @@ SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """BERT's special tokens, in the order of the fields of `Specials`."""
 ROBERTA_SPECIALS = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-WORDPIECE_CLASSES = frozenset(
-    f"{name}Tokenizer{ending}"
-    for name in (
-        *(
-            "Bert",
-            "DistilBert",
-            "Electra",
-            "MobileBert",
-            "SqueezeBert",
-            "Realm",
-            "RetriBert",
-            "MPNet",
-            "DPRQuestionEncoder",
-        ),
-        *("DPRContextEncoder", "DPRReader", "ConvBert", "Lxmert", "Funnel", "LayoutLM"),
-    )
-    for ending in ("", "Fast")
-)
+LIKE_BERT = "Bert DistilBert Electra MobileBert SqueezeBert Realm RetriBert MPNet DPRQuestionEncoder DPRContextEncoder DPRReader ConvBert Lxmert Funnel LayoutLM"
+WORDPIECE_CLASSES = frozenset(f"{name}Tokenizer{ending}" for name in LIKE_BERT.split() for ending in ("", "Fast"))
 """Classes that put BERT's normalizer in place, whose settings stand in tokenizer_config.json."""
 UNCHANGED_CLASSES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
 """Classes that do what tokenizer.json says, and no more."""

@@ -105,6 +105,7 @@ def _find(text: str, character: str, start: int) -> int:
 
 BRACES = re.compile(r"\{\{([^{}]*+)\}\}|\{\{|\}\}|\{\||\|\}(?!\}(?!\}))")
 MAX_RENDERED_DEPTH = 40
+DEEPEST_DEFAULT = 3
 Shown = Callable[[str, str, int, int], str]
 
 
@@ -117,14 +118,14 @@ class _Open:
     pieces: list[str] = field(default_factory=list)
 
 
-PARAMETER = re.compile(r"\{\{\{[^{}|\n]*+\|([^{}|]*+)\}\}\}")
-"""A parameter of a template with a default, which a page shows."""
+PARAMETER = re.compile(r"\{\{\{[^{}|\n]*+(?:\|((?:[^{}|\[]|\[\[[^\[\]{}]*+\]\]|\[)*+))?\}\}\}")
+"""A parameter of a template, of which a page shows the default."""
 
 
 def render_templates(text: str, language: str = "") -> str:
     """Replace templates by the words that they show on the Wikipedia of a language, and drop tables. An unclosed one loses its first line."""
     shown = partial(render, language=language)
-    if "{{{" in text:
+    for _ in range(DEEPEST_DEFAULT if "{{{" in text else 0):
         text = PARAMETER.sub(r"\1", text)
     stack = [_Open("", 0)]
     waiting = {"{{": 0, "{|": 0}

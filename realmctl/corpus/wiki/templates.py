@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from realmctl.corpus.languages import language_codes
 from realmctl.corpus.wiki import quantities
-from realmctl.corpus.wiki.arguments import arguments
+from realmctl.corpus.wiki.arguments import Arguments, arguments
 from realmctl.corpus.wiki.template_rules import GENERAL, TemplateRule, nothing, rules
 from realmctl.tokens.scripts import is_small
 
 MAX_NAME_CHARS = 255
 """Longest title in MediaWiki, so what is longer is no name of a template."""
-FUNCTIONS = frozenset(["formatnum", "lc", "uc", "lcfirst", "ucfirst"])
+FUNCTIONS: dict[str, Callable[[str], str]] = {
+    **{"formatnum": str, "lc": str.lower, "uc": str.upper},
+    **{"lcfirst": lambda value: value[:1].lower() + value[1:], "ucfirst": lambda value: value[:1].upper() + value[1:]},
+}
 WHOLE_OR_DECIMAL = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 COMMAS, POINTS = frozenset({"", "en", "simple", "ja", "zh", "ko"}), frozenset({"de", "nl", "tr", "id", "da"})
 """Wikipedias that write 1,234.5 and those that write 1.234,5. Others have blanks, each by a rule of its own."""
@@ -42,7 +46,10 @@ def render(content: str, text: str, start: int, end: int, language: str = "") ->
         value = value.strip()
         if function == "formatnum" and not rest and WHOLE_OR_DECIMAL.fullmatch(value):
             return _grouped(value, language)
-        return value if function in FUNCTIONS else ""
+        if function in ("#if", "#ifeq"):
+            given = ["", *arguments(rest).args] if function == "#if" else arguments(rest).args
+            return Arguments(given[1:], {})[(value == given[0]) == (function == "#if")] if given else ""
+        return FUNCTIONS[function](value) if function in FUNCTIONS else ""
     rule = _rule(name, language) if len(name) <= MAX_NAME_CHARS else nothing
     if rule is nothing or (rule is None and "\n" in content):
         return ""

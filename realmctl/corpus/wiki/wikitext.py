@@ -27,6 +27,7 @@ SECTIONS_WITHOUT_PROSE = frozenset(
 VARIANTS = re.compile(r"-\{((?:[^{}]++|\{\{[^{}]*+\}\})*+)\}-")
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
+RULE = re.compile(r"\n-{4,}")
 # unusual spaces, and characters that show nothing
 ODD = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f"
@@ -64,7 +65,8 @@ def prose(wikitext: str, site: Namespaces = ENGLISH_WIKIPEDIA) -> tuple[str, tup
     if site.variants and "-{" in text:
         text = VARIANTS.sub(partial(_chosen, site.variants), text)
     text = render_templates(without_reference_sections(text), site.language)
-    text = ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)).replace("&nbsp;", " ")
+    text = TABLE_LINE.sub("\n", RULE.sub("\n\n", "\n" + text))
+    text = ODD.sub(_space, text).replace("&nbsp;", " ")
     text, targets = replace_links(text, site)
     text = "\n".join(paragraphs(ENTITY.sub(lambda entity: _unescaped(entity[0]), _untagged(text))))
     if "\u200c" in text or "\u200d" in text:

@@ -413,6 +413,8 @@ def _lines(content: object, is_marked: bool, kind: str) -> list[LedLine]:
                 numbers.pop()
             elif tag == "tr":
                 cells.pop()
+            elif tag == "rt" and _has_no_brackets(node):
+                line.append(")")
             leads.end(node, tag)
             in_named -= _is_named_navigation(node)
             continue
@@ -446,6 +448,8 @@ def _lines(content: object, is_marked: bool, kind: str) -> list[LedLine]:
             in_cell += is_part
         elif tag == "sup" and line and line[-1][-1:].isdigit() and POWER.fullmatch(node.text().strip()):
             line.append("^")
+        elif tag == "rt" and _has_no_brackets(node):
+            line.append("(")
         stack.append((node, True))
         stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
     end_line()
@@ -457,6 +461,11 @@ def _is_part_of_line(cell: Any) -> bool:
     if cell.css_first(OF_LINES) is not None:
         return False
     return len(cell.css("li")) <= ITEMS_OF_A_LINE and len(cell.text()) <= CHARACTERS_OF_A_LINE
+
+
+def _has_no_brackets(reading: Any) -> bool:
+    """Whether the reading of a ruby has words, and the page no brackets for them (`rp`)."""
+    return bool(reading.text().strip()) and reading.parent.css_first("rp") is None
 
 
 def _number(node: Any, name: str, default: int) -> int:

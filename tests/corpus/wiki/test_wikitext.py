@@ -309,6 +309,21 @@ def test_what_does_not_balance_does_not_spoil_the_rest(wikitext, expected):
 @pytest.mark.parametrize(
     ("wikitext", "expected"),
     [
+        ("a\n\n----\n\nb", "a\nb"),
+        ("----\na\n-----b\nc -- d\n--- e", "a\nb c -- d --- e"),
+        ("a {{{1}}}b {{{2|}}}c {{{3|d}}} {{{4|{{{5|e [[f|g]]}}}}}}", "a b c d e g"),
+        ("{{uc:ab}} {{LC:CD}} {{ucfirst:éf}} {{lcfirst:GH}}", "AB cd Éf gH"),
+        ("{{#if: a |yes|no}} {{#if: |yes|no}} {{#if:|x}}{{#if:a|[[b|c=d]]}}", "yes no c=d"),
+        ("{{#ifeq: a | a |same|other}} {{#ifeq:a|b|same|other}} {{#ifeq:a|b|same}}{{#ifeq:a}}", "same other"),
+    ],
+)
+def test_rules_parameters_and_functions_as_mediawiki_shows_them(wikitext, expected):
+    assert text(wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
         ('a <span style="display:none">01</span>May b', "a May b"),
         ("<div class=x style='color:red; DISPLAY : none'>\nz [[y]]\n</div>\nWords.", "Words."),
         ('a <span style="visibility:hidden"><span>k</span> l<br/></span>b', "a b"),

@@ -1066,6 +1066,7 @@ HTML = {
     'bq': '<blockquote>@<p>@</p></blockquote>',
     'pre': '<pre>@\n@</pre><xmp>@</xmp><listing>@</listing>',
     'det': '<details><summary>@</summary>@</details>',
+    'ruby without brackets': '<p><ruby>@<rt>@</rt></ruby></p>',
     'ruby': '<p><ruby>@<rp>(</rp><rt>@</rt><rp>)</rp></ruby></p>',
     'addr': '<address>@</address>',
     'hr': '@<hr>@',
