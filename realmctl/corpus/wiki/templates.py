@@ -15,8 +15,11 @@ from realmctl.tokens.scripts import is_small
 MAX_NAME_CHARS = 255
 """Longest title in MediaWiki, so what is longer is no name of a template."""
 FUNCTIONS: dict[str, Callable[[str], str]] = {
-    **{"formatnum": str, "lc": str.lower, "uc": str.upper},
-    **{"lcfirst": lambda value: value[:1].lower() + value[1:], "ucfirst": lambda value: value[:1].upper() + value[1:]},
+    "formatnum": str,
+    "lc": str.lower,
+    "uc": str.upper,
+    "lcfirst": lambda value: value[:1].lower() + value[1:],
+    "ucfirst": lambda value: value[:1].upper() + value[1:],
 }
 WHOLE_OR_DECIMAL = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 COMMAS, POINTS = frozenset({"", "en", "simple", "ja", "zh", "ko"}), frozenset({"de", "nl", "tr", "id", "da"})
