@@ -28,16 +28,10 @@ WORDPIECE_CLASSES = frozenset(f"{name}Tokenizer{ending}" for name in LIKE_BERT.s
 """Classes that put BERT's normalizer in place, whose settings stand in tokenizer_config.json."""
 UNCHANGED_CLASSES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
 """Classes that do what tokenizer.json says, and no more."""
-PLAIN_CLASSES = frozenset(
-    (
-        *("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"),
-        *(
-            f"{name}Tokenizer{end}"
-            for name in ("Roberta", "XLMRoberta", "Camembert", "ModernBert", "Gemma", "Llama", "Qwen2", "T5", "Albert")
-            for end in ("", "Fast")
-        ),
-    )
-)
+AS_STATED = "Roberta XLMRoberta Camembert ModernBert Gemma Llama Qwen2 T5 Albert"
+PLAIN_CLASSES = frozenset(f"{name}Tokenizer{end}" for name in AS_STATED.split() for end in ("", "Fast")) | {
+    *("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
+}
 """Classes for which tokenizer.json says everything, apart from RoBERTa's `add_prefix_space`."""
 NO_LENGTH = 10**6
 """A model_max_length of this or more is none: transformers writes 10^30 for a tokenizer without a limit."""

@@ -10,6 +10,7 @@ from realmctl.corpus.languages import language_codes
 from realmctl.corpus.wiki import quantities
 from realmctl.corpus.wiki.arguments import Arguments, arguments
 from realmctl.corpus.wiki.template_rules import GENERAL, TemplateRule, nothing, rules
+from realmctl.data import words
 from realmctl.tokens.scripts import is_small
 
 MAX_NAME_CHARS = 255
@@ -22,8 +23,13 @@ FUNCTIONS: dict[str, Callable[[str], str]] = {
     "ucfirst": lambda value: value[:1].upper() + value[1:],
 }
 WHOLE_OR_DECIMAL = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
-COMMAS, POINTS = frozenset({"", "en", "simple", "ja", "zh", "ko"}), frozenset({"de", "nl", "tr", "id", "da"})
-"""Wikipedias that write 1,234.5 and those that write 1.234,5. Others have blanks, each by a rule of its own."""
+SEPARATORS = {
+    ",": words("en simple ja zh ko he th ms ur sw") | {""},
+    ".": words("de nl tr id da vi ro el hr sr sl ca eu gl az is"),
+    "\u00a0": words("fr it pt sv cs no nb nn fi hu sk ka lt lv eo af be es ru pl uk bg hy et kk"),
+}
+"""What stands between thousands, and the languages of which MediaWiki 1.39 writes it so. Others have digits or groups of their own."""
+FROM_FIVE_DIGITS = words("es ru pl uk bg hy et kk")
 LEAD = " '\"“‘([*#:;"
 NEIGHBOURHOOD = 60
 """Characters of its line that are looked at on either side of an unknown template."""
@@ -62,10 +68,11 @@ def render(content: str, text: str, start: int, end: int, language: str = "") ->
 
 def _grouped(number: str, language: str) -> str:
     """A number as `{{formatnum:…}}` writes it in a language."""
-    if language not in COMMAS | POINTS:
+    mark = next((mark for mark, languages in SEPARATORS.items() if language in languages), "")
+    if not mark:
         return number
-    whole, point, rest = quantities.grouped(number).partition(".")
-    return whole.replace(",", ".") + ("," if point else "") + rest if language in POINTS else whole + point + rest
+    whole, point, rest = quantities.grouped(number, 5 if language in FROM_FIVE_DIGITS else 4).partition(".")
+    return whole.replace(",", mark) + (point if mark == "," else "," * len(point)) + rest
 
 
 @lru_cache(maxsize=4096)

@@ -599,8 +599,17 @@ def test_a_name_in_angle_brackets_that_is_no_element_is_text(written):
     assert prose(written)[0] == written
 
 
-def test_a_number_is_grouped_as_its_wikipedia_does():
-    assert (
-        prose("Es hat {{formatnum:7654321.5}} Einwohner.", Namespaces(language="de"))[0]
-        == "Es hat 7.654.321,5 Einwohner."
-    )
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ("en simple ko zh ja he th ms ur sw", "1,234,567.891 1,234.5 12,345 123"),
+        ("de nl tr vi id da ro el hr sr sl ca eu gl az is", "1.234.567,891 1.234,5 12.345 123"),
+        ("fr it pt sv cs no nb fi hu sk ka lt lv eo nn af be", "1 234 567,891 1 234,5 12 345 123"),
+        ("es ru pl uk bg hy et kk", "1 234 567,891 1234,5 12 345 123"),
+    ],
+)
+def test_a_number_is_grouped_as_mediawiki_does(languages, expected):
+    """The numbers are those that `Language::formatNum` of MediaWiki 1.39.17 gives."""
+    written = " ".join(f"{{{{formatnum:{number}}}}}" for number in ("1234567.891", "1234.5", "12345", "123"))
+    for language in languages.split():
+        assert prose(f"x {written} x", Namespaces(language=language))[0] == f"x {expected} x", language
