@@ -29,6 +29,10 @@ BUILT_IN = {
 BUILT_IN |= dict.fromkeys((15, 16, 17, *range(27, 37), *range(50, 59)), "d/m/y") | dict.fromkeys((45, 46, 47), "h:mm")
 """The formats of numbers that have no code in the file (ECMA-376, part 1, 18.8.30), as far as they say what a number is."""
 PLAIN_NUMBER = re.compile(r"(#,##)?0(?:\.(0+))?(%)?")
+SEMICOLON = re.compile(r';(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""What divides the parts of a format, outside quotes."""
+LONGEST_CODE = 255
+"""Characters of a format in Excel."""
 NO_CODE = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]')
 """Parts of a format that stand for themselves, colours and conditions."""
 REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
@@ -125,19 +129,32 @@ def _column(letters: str) -> int:
 def _value(cell: Element, texts: list[str], codes: list[str], first: datetime) -> str:
     """What a cell shows."""
     kind, inner = cell.get("t", "n"), child(cell, "x:v")
+    value = (inner.text or "") if inner is not None else ""
+    style = cell.get("s", "0")
+    code = codes[int(style)] if style.isdecimal() and int(style) < len(codes) else ""
+    if ";" in code and _is_hidden_by(code, value if kind == "n" else ""):
+        return ""
     if kind == "inlineStr":
         string = child(cell, "x:is")
         return _text(string) if string is not None else ""
-    value = (inner.text or "") if inner is not None else ""
-    style = cell.get("s", "0")
     if kind == "s":
         return texts[int(value)] if value.isdecimal() and int(value) < len(texts) else ""
     if kind == "b":
         return "TRUE" if value == "1" else "FALSE"
     if kind != "n" or not value:
         return value.removesuffix("T00:00:00") if kind == "d" else value
-    code = codes[int(style)] if style.isdecimal() and int(style) < len(codes) else ""
     return _number(value, code, first)
+
+
+def _is_hidden_by(code: str, value: str) -> bool:
+    """Whether a format shows nothing for this number, or for a text: its parts are for what is above 0, below, 0 and for texts."""
+    parts = SEMICOLON.split(code[:LONGEST_CODE])
+    try:
+        number = float(value)
+        place = 1 if number < 0 else 0 if number > 0 or len(parts) < 3 else 2
+    except ValueError:
+        place = 3
+    return place < len(parts) and not parts[place].strip()
 
 
 def _number(value: str, code: str, first: datetime) -> str:

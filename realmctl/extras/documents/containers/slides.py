@@ -15,6 +15,7 @@ FEET = frozenset({"sldNum", "dt", "ftr", "hdr"})
 """Placeholders of what stands on every slide."""
 TITLES = frozenset({"title", "ctrTitle"})
 NOTES = "Notes"
+NUMBER = re.compile(r"-?[0-9]{1,15}")
 NO_TITLE = re.compile(
     r"(?:microsoft )?power ?point\b.*|powerpoint-.*|.*\.(?:pptx?|odp)|slide \d+|untitled.*", re.IGNORECASE
 )
@@ -39,6 +40,7 @@ def html_of(archive: Archive) -> tuple[str, Counter[str]]:
         slide = archive.tree(name)
         if slide is None or slide.get("show") in ("0", "false"):
             continue
+        _without_what_is_off(slide, child(presentation, "p:sldSz"))
         page = _Page(archive, name)
         lines += page.lines(slide)
         shown += page.shown(slide)
@@ -129,6 +131,26 @@ def _bodies(shape: Element) -> Iterator[Element]:
     for each in shape:
         if short(each.tag).endswith(":txBody"):
             yield from each
+
+
+def _without_what_is_off(slide: Element, size: Element | None) -> None:
+    """Take out the shapes that lie wholly beside the slide. What has no place of its own stands where the layout says."""
+    width, height = _numbers(size, "cx", "cy")
+    for tree in [each for each in slide.iter() if short(each.tag) == "p:spTree"]:
+        for shape in list(tree):
+            place = next((each for each in shape.iter() if short(each.tag) in ("a:xfrm", "p:xfrm")), shape)
+            offset, extent = child(place, "a:off"), child(place, "a:ext")
+            if not (width and height) or offset is None or extent is None:
+                continue
+            (left, top), (wide, high) = _numbers(offset, "x", "y"), _numbers(extent, "cx", "cy")
+            if left + wide <= 0 or top + high <= 0 or left >= width or top >= height:
+                tree.remove(shape)
+
+
+def _numbers(element: Element | None, *names: str) -> list[int]:
+    """Whole numbers of an element's attributes; 0 for what is none."""
+    written = [element.get(name, "") if element is not None else "" for name in names]
+    return [int(each) if NUMBER.fullmatch(each) else 0 for each in written]
 
 
 def _is_unseen(shape: Element) -> bool:

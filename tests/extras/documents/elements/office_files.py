@@ -76,13 +76,15 @@ def word_file(path: Path, body: str, styles: str = "", footnotes: str = "", char
     )
 
 
-def slides_file(path: Path, slides: list[str], notes: str = "", chart: str = "", diagram: str = "") -> Path:
+def slides_file(
+    path: Path, slides: list[str], notes: str = "", chart: str = "", diagram: str = "", size: str = ""
+) -> Path:
     """Slides of these shapes. The first one has the notes. A slide that begins with `hidden` is hidden."""
     parts = {
         "_rels/.rels": relations(a=("officeDocument", "ppt/presentation.xml")),
         "ppt/presentation.xml": f"<p:presentation {DECLARED}><p:sldIdLst>"
         + "".join(f'<p:sldId id="{256 + number}" r:id="s{number}"/>' for number in range(len(slides)))
-        + "</p:sldIdLst></p:presentation>",
+        + f"</p:sldIdLst>{size}</p:presentation>",
         "ppt/_rels/presentation.xml.rels": relations(
             **{f"s{number}": ("slide", f"slides/slide{number}.xml") for number in range(len(slides))}
         ),

@@ -54,6 +54,24 @@ def text(value: str) -> str:
 
 
 @pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("0", "5 | -5 | 0 | words"),
+        (";;;", ""),
+        ("0;-0;;@", "5 | -5 | words"),
+        ("0;;0", "5 | 0 | words"),
+        ("0;-0;0;", "5 | -5 | 0"),
+        ('0;-0;"a;b";@', "5 | -5 | 0 | words"),
+    ],
+)
+def test_what_a_format_hides_is_not_shown(tmp_path, monkeypatch, code, shown):
+    monkeypatch.setitem(globals(), "STYLES", STYLES.replace('0.0"cm"', code.replace('"', "&quot;")))
+    cells = row(text("a"), number(5, 7), number(-5, 7), number(0, 7), text("words").replace("<c ", '<c s="7" '))
+    found = read(workbook(tmp_path / "a.xlsx", f"<sheetData>{cells}</sheetData>")).text
+    assert found == " | ".join(filter(None, ["a", shown]))
+
+
+@pytest.mark.parametrize(
     ("value", "style", "shown"),
     [
         (45375, 1, "2024-03-24"),

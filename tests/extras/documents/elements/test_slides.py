@@ -125,3 +125,17 @@ def test_words_that_are_not_taken_are_told(tmp_path):
     found = read(slides_file(tmp_path / "a.pptx", [shape(paragraph(run("Kept"))), strange]))
     assert found.text.split("\n") == ["Kept", "Taken"]
     assert found.lost == "2 of its 4 words (50.0%), such as 'two', 'words'"
+
+
+def test_what_lies_beside_a_slide_is_left_out(tmp_path):
+    def at(left: int, top: int, words: str) -> str:
+        place = f'<p:spPr><a:xfrm><a:off x="{left}" y="{top}"/><a:ext cx="100" cy="50"/></a:xfrm></p:spPr>'
+        return shape(paragraph(run(words))).replace("<p:spPr/>", place)
+
+    shown = at(0, 0, "One") + at(-99, -49, "two") + at(999, 499, "three") + shape(paragraph(run("four")))
+    beside = at(-100, 0, "left") + at(0, -50, "above") + at(1000, 0, "right") + at(0, 500, "below")
+    made = slides_file(tmp_path / "a.pptx", [beside + shown + group(beside)], size='<p:sldSz cx="1000" cy="500"/>')
+    found = read(made)
+    assert (found.text.split("\n"), found.lost) == (["One", "two", "three", "four"], "")
+    unsized = read(slides_file(tmp_path / "b.pptx", [shown + at(-100, 0, "left")]))
+    assert unsized.text.split("\n")[-1] == "left"
