@@ -39,19 +39,19 @@ def drop_hidden(text: str) -> str:
 
 
 def _seen(text: str) -> Iterator[str]:
-    done = 0
+    done, unclosed = 0, set[str]()
     for opened in STYLED.finditer(text) if "style" in text else ():
-        if opened.start() < done:
+        if opened.start() < done or opened[1] in unclosed:
             continue
-        depth = 1
-        for tag in re.finditer(
-            rf"<(/?){opened[1]}\b[^<>]*>", text[opened.end() : opened.end() + MOST_HIDDEN], re.IGNORECASE
-        ):
+        depth, inside = 1, text[opened.end() : opened.end() + MOST_HIDDEN]
+        for tag in re.finditer(rf"<(/?){opened[1]}\b[^<>]*>", inside, re.IGNORECASE):
             depth += -1 if tag[1] else not tag[0].endswith("/>")
             if not depth:
                 yield text[done : opened.start()]
                 done = opened.end() + tag.end()
                 break
+        else:
+            unclosed.add(opened[1])
     yield text[done:]
 
 

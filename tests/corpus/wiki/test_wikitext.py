@@ -331,6 +331,7 @@ def test_rules_parameters_and_functions_as_mediawiki_shows_them(wikitext, expect
         ('a <span style="display:none" />k', "a k"),
         ('a <span title="display:none">k</span> <span style="display:inline">l</span>', "a k l"),
         ('a {{b}} <p style="display:none">{{c|d}}</p> e', "a e"),
+        ('<span style="display:none">a ' * 2000 + 'b <i style="display:none">c</i>', "a " * 2000 + "b"),
     ],
 )
 def test_what_a_style_hides_is_left_out(wikitext, expected):
