@@ -1,7 +1,6 @@
 """Exact search: matrix products over chunks of rows, with a running top-k. Other indexes are measured against it.
 
-It is fast enough for training. One query over a million blocks costs about 6 ms on one CPU core. B queries, K answers, C rows of a chunk,
-X rows that become float32 at once, D dimension.
+B queries, K answers, C rows of a chunk, X rows that become float32 at once, D dimension.
 """
 
 from __future__ import annotations
@@ -99,13 +98,21 @@ class ExactIndex:
         for start in range(0, self.count, rows):
             chunk_CD = torch.from_numpy(self._vectors[start : start + rows])
             if chunk_CD.dtype == torch.float32:
-                yield start, queries_BD @ chunk_CD.T
+                yield start, _products(queries_BD, chunk_CD)
                 continue
             scores_BC = queries_BD.new_empty((len(queries_BD), len(chunk_CD)))
             for first in range(0, len(chunk_CD), ROWS_CONVERTED):
                 part_XD = chunk_CD[first : first + ROWS_CONVERTED]
-                scores_BC[:, first : first + ROWS_CONVERTED] = queries_BD @ floats_XD[: len(part_XD)].copy_(part_XD).T
+                floats = floats_XD[: len(part_XD)].copy_(part_XD)
+                scores_BC[:, first : first + ROWS_CONVERTED] = _products(queries_BD, floats)
             yield start, scores_BC
+
+
+def _products(queries_BD: Tensor, rows_CD: Tensor) -> Tensor:
+    """Inner products on the CPU, [B, C]. Of one query NumPy makes them: on an AMD EPYC torch took 70 ms over a million rows, and NumPy 30."""
+    if len(queries_BD) > 1:
+        return queries_BD @ rows_CD.T
+    return torch.from_numpy(np.matmul(queries_BD.numpy(), rows_CD.numpy().T))
 
 
 class ExactIndexType(IndexType):
