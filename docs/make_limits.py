@@ -74,6 +74,11 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "extras.filters.MOST_READ": ("", "texts that a filter reads"),
         "corpus.fields_file.MOST_FIELDS": ("", "different fields of all documents; further ones are left out"),
         "corpus.fields_file.MOST_BYTES": ("bytes", "fields.json of blocks"),
+        "corpus.wiki.markup.MOST_HIDDEN": (
+            "characters",
+            "a hidden element of a wiki page that is left out; a longer one stays",
+        ),
+        "extras.documents.sphinx.MOST_OPTIONS": ("lines", "options of a directive among which a caption is looked for"),
         "extras.documents.html_lines.MOST_METAS": ("", "elements `meta` of a page of HTML that are looked at"),
         "corpus.formats.tagged.MAX_TEXT_FILE": ("bytes", "a plain text that is one document"),
         "extras.documents.pdf.MAX_PDF_BYTES": ("bytes", "a PDF"),
