@@ -103,8 +103,8 @@ def main() -> None:
             found = measure(
                 file, row, threads, given.rounds or (1 if given.quick else 3), given.quick, given.realm_python
             )
-            new = {(each.row, each.ours, each.peer, each.threads) for each in found}
-            kept = [each for each in kept if (each.row, each.ours, each.peer, each.threads) not in new] + found
+            new = {(each.row, each.threads) for each in found}
+            kept = [each for each in kept if (each.row, each.threads) not in new] + found
             given.results.parent.mkdir(parents=True, exist_ok=True)
             given.results.write_text(json.dumps([asdict(each) for each in kept], indent=1) + "\n")
             write_page(kept, rows, given.page)
@@ -137,7 +137,7 @@ def measure(file: Path, row: Row, threads: int, rounds: int, quick: bool, realm_
         return [
             compare(row, mine, peer, runs, folder, what, threads, quick)
             for mine in ours
-            for peer in (peers if row.peers else [None])
+            for peer in ([peer for peer in peers if mine.beside(peer)] if row.peers else [None])
         ]
 
 
@@ -288,7 +288,7 @@ def _line(each: Measured) -> str:
     size = re.match(r"(L\d+-H\d+)-A", each.input) if each.stage == "pre-training step" else None
     cache = each.ours.removeprefix("chunk, ") if each.ours.startswith("chunk, ") else ""
     more = "".join(f", {words}" for words in (size and size[1], cache) if words)
-    peer = re.sub(r", (float32|\w+Loss)$|^RealmForOpenQA of ", "", each.peer)
+    peer = re.sub(r", (float32|bfloat16)$|, \w+Loss|^RealmForOpenQA of ", "", each.peer)
     return f"{_work(each).partition(':')[0]}{more} | {peer}"
 
 
@@ -323,7 +323,7 @@ def write_page(measured: list[Measured], rows: Sequence[tuple[Path, Row]], page:
         "",
         f"![Ratios of every comparison]({figure.name})",
         "",
-        "Each dot is the median of the rounds, and its line their spread. The peer stands behind the stroke; peers that train or embed do it in float32.",
+        "Each dot is the median of the rounds, and its line their spread. The peer stands behind the stroke, and computes in the same precision.",
         "",
     ]
     machines = sorted({f"{each.machine}, {each.date}" for each in measured})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,16 +35,39 @@ class Side:
     start: Loads what the work needs, which is not timed. The work returns what `Row.agree` compares.
     needs: Packages without which this side is left out.
     realm: It runs in the environment of transformers 4.57.6, the last release with REALM.
+    precision: float32 or bfloat16, or empty where there is no choice. Sides of different precisions are not compared.
+    autocast: `side.py` runs the work under PyTorch's autocast to bfloat16.
     """
 
     name: str
     start: Callable[[Path], Work]
     needs: tuple[str, ...] = ()
     realm: bool = False
+    precision: str = ""
+    autocast: bool = False
+
+    def beside(self, other: Side) -> bool:
+        """Whether the two are compared."""
+        return self.precision == other.precision or not (self.precision and other.precision)
 
     def missing(self) -> list[str]:
         """Packages that are not installed here."""
         return [] if self.realm else [name for name in self.needs if find_spec(name) is None]
+
+
+def precisions(work: Callable[[str, Path], Work]) -> tuple[Side, Side]:
+    """Our work in both precisions."""
+    return tuple(
+        Side(name, partial(work, short), precision=name) for name, short in (("float32", "fp32"), ("bfloat16", "bf16"))
+    )  # type: ignore[return-value]
+
+
+def under_autocast(name: str, start: Callable[[Path], Work], **more: Any) -> tuple[Side, Side]:
+    """A peer's work in float32, and under autocast to bfloat16."""
+    return (
+        Side(f"{name}, float32", start, precision="float32", **more),
+        Side(f"{name}, bfloat16", start, precision="bfloat16", autocast=True, **more),
+    )
 
 
 @dataclass(frozen=True)

