@@ -283,7 +283,7 @@ ROWS = (
         prepare=prepare,
         ours=precisions(ours),
         peers=under_autocast("transformers 4.57.6", transformers, realm=True),
-        agree=equal_losses(5e-3),
+        agree=equal_losses(1e-2),  # the peer's loss is a bfloat16, whose neighbours are up to 8e-3 apart
     ),
     Row(
         name="finetune-step",
