@@ -98,7 +98,7 @@ def test_the_gradient_of_the_marginal_likelihood_goes_through_the_nearest_vector
             own = []
             for at in query_BL[b].nonzero()[:, 0].tolist():
                 similar = (block_BNMD[b, n] @ query_BLD[b, at]).masked_fill(~block_BNM[b, n], -torch.inf)
-                own.append(float(similar.max()))
+                own.append(similar.max().item())
                 nearest = int(similar.argmax())
                 expected_query[b, at] += share * block_BNMD[b, n, nearest].detach()
                 expected_block[b, n, nearest] += share * query_BLD[b, at].detach()
