@@ -71,3 +71,10 @@ def _positions(config: Any) -> int:
     if config.model_type in FAMILIES.names():
         return family(config.model_type).positions(config)
     return int(config.max_position_embeddings) - (config.pad_token_id + 1 if config.model_type in AFTER_PADDING else 0)
+
+
+def save_tokenizer(tokenizer: Any, folder: Path) -> None:
+    """Write a tokenizer of transformers without the cutting and padding of the last text that it read, which it would keep."""
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.save_pretrained(folder)

@@ -29,7 +29,7 @@ from realmctl.extras.rerank.cross_encoder import Classifier, CrossEncoder, packe
 from realmctl.extras.rerank.folder import CrossEncoderFolder
 from realmctl.lab.cross_encoders.settings import RerankTrainingSettings
 from realmctl.log import say, warn
-from realmctl.models.foreign_model import open_foreign
+from realmctl.models.foreign_model import open_foreign, save_tokenizer
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import seed_everything
 from realmctl.models.weights import require_sound
@@ -182,6 +182,6 @@ def save_cross_encoder(net: Any, tokenizer: Any, length: int, folder: Path) -> N
     net.config.sentence_transformers = LOGIT
     net.save_pretrained(folder)
     tokenizer.model_max_length = length
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
     for path in folder.glob("*.safetensors"):
         share_as_folder(path)

@@ -25,7 +25,7 @@ from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.typed_json import read_as
 from realmctl.errors import InputError
 from realmctl.imports.model_folder import read_json
-from realmctl.models.foreign_model import open_foreign
+from realmctl.models.foreign_model import open_foreign, save_tokenizer
 from realmctl.models.precision import to_device
 from realmctl.models.weight_files import load_weights
 from realmctl.models.weights import load_into, load_tensors, require_sound, save_tensors
@@ -116,7 +116,7 @@ class LateEncoder(nn.Module):
     def save(self, folder: Path) -> None:
         """Write the encoder with its tokenizer, the layers, and how texts are read."""
         self.bert.save_pretrained(folder / FOLDER)
-        self.tokenizer.save_pretrained(folder / FOLDER)
+        save_tokenizer(self.tokenizer, folder / FOLDER)
         if self.settings.widths:
             save_tensors(self.head.state_dict(), folder / HEAD)
         (folder / SETTINGS).write_text(json.dumps(asdict(self.settings), indent=1) + "\n", encoding="utf-8")

@@ -16,12 +16,13 @@ from realmctl.extras.ir.labelled import LabelledQuestion
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.rerank import Rerank
 from realmctl.extras.rerank.cross_encoder import CrossEncoder
+from realmctl.lab.cross_encoders import objective
 from realmctl.lab.cross_encoders.objective import LocalContrast, judged_questions
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.cross_encoders.settings import RerankTrainingSettings
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.retrieval.search.reranking import Pair
-from tests.fixtures.chain import Chain, metrics_of
+from tests.fixtures.chain import Chain, Stopped, metrics_of
 
 WORDS = ["velford", "harrow", "milton", "ashby"]
 
@@ -111,6 +112,21 @@ def test_it_learns_and_a_second_run_finds_it_made(trained, cross_encoder, traini
         trained.path.parent
     )
     assert again.path == trained.path
+
+
+def test_a_run_that_was_stopped_after_its_last_step_ends_with_the_same_bytes(
+    cross_encoder, training, tmp_path, monkeypatch
+):
+    """The tokenizer that has read no text is written as the one that has: transformers keeps how the last one was cut."""
+    stage = RerankFinetune(start=str(cross_encoder), passages=training, steps=2, **GIVEN)
+    whole = stage.make(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(objective, "save_cross_encoder", lambda *given: (_ for _ in ()).throw(Stopped))
+        with pytest.raises(Stopped):
+            stage.make(tmp_path / "stopped")
+    assert stage.make(tmp_path / "stopped").content == whole.content
+    kept = json.loads(whole.file("tokenizer.json").read_text())
+    assert kept["truncation"] is kept["padding"] is None
 
 
 def test_every_reader_takes_it(trained, training, chain: Chain, tmp_path):
