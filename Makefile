@@ -53,6 +53,15 @@ changed: $(READY) ## facts that differ between two dumps of the same articles, b
 wikipedia: $(READY) ## REALM's table 2 on whole articles: CORPUS=FILE QUESTIONS="nq=FILE webq=FILE trec=FILE selqa=FILE" ENCODER=FOLDER SEEDS=1
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/wikipedia.sh wikipedia "$(CORPUS)" $(QUESTIONS)
 
+realm-quarter: $(READY) ## the same on a GPU that is there for a quarter of an hour: the arms of most value first, what is measured stays: MINUTES=15 SEEDS=3
+	SCALE=gpu SEEDS=$(or $(SEEDS),3) MINUTES=$(or $(MINUTES),15) $(MAKE) wikipedia
+
+realm-night: $(READY) ## a night on one GPU, after a forecast: all arms on whole articles, then exact match: as wikipedia, with DUMP=FILE ASKED="FILE ..." in SQuAD's layout, MINUTES=240 for each
+	SCALE=gpu PLAN=1 SEEDS=$(or $(SEEDS),3) MINUTES=$(or $(MINUTES),240) \
+	  ARMS="orqa realm ict bm25 start random random-span stale weak-ict weak-orqa weak-realm" $(MAKE) wikipedia
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" SIZE=gpu SEEDS=$(or $(SEEDS),3) MINUTES=$(or $(MINUTES),240) \
+	  bash examples/enwiki.sh realm-night "$(DUMP)" $(ASKED)
+
 starts: $(READY) ## starts of a retriever compared, measurements kept in docs/results/starts/runs.jsonl: SEEDS=3 FIRST_SEED=40
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/starts.sh
 

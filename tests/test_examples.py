@@ -137,7 +137,7 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
         "SEEDS": "1",
         "FIRST_SEED": "4",
         "SIZE": "medium",
-        "VARS": "projection=16 width=32 max_wordpieces=64 practice_steps=2 window=16 steps=2 batch=2 candidates=3 refresh=inline "
+        "VARS": "projection=16 width=32 max_wordpieces=64 practice_steps=2 window=16 steps=2 further=2 further_batch=4 batch=2 candidates=3 refresh=inline "
         "refresh_every=1 qa_steps=2 reader_beam=2 measured=4 warmup=1",
     }
     arguments = ["w", str(world / "knowledge"), str(squad)]

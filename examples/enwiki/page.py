@@ -38,6 +38,7 @@ EXACT_MATCH = {**READERS, "bm25-scores": "BM25, plain reader", "closed-scores": 
 TIMED = {
     "encoder": "copy pre-training",
     "model": "REALM",
+    "orqa-retriever": "ORQA",
     "start-utility": "utility",
     "plain-qa": "fine-tuning, one reader",
     "plain-scores": "answering",
@@ -164,6 +165,8 @@ def _holds(made: Experiment) -> Iterator[str]:
     ):
         if exact := paired(made.right(first), made.right(second)):
             yield f"**Exact match, {label}**: {_gain(exact)}."
+    if over_orqa := paired(made.right("realm-plain-scores"), made.right("orqa-plain-scores")):
+        yield f"**Exact match, the retrievers of REALM and ORQA, each with a plain reader**: {_gain(over_orqa, 'ORQA')}."
 
 
 def _used(made: Experiment) -> str:
@@ -182,10 +185,10 @@ def _file(name: str | None) -> str:
     return "all questions" if name is None else FILES.get(name, name)
 
 
-def _gain(found: Paired) -> str:
-    """Say whether REALM gains over its start: the interval of the paired difference lies above 0, below 0 or around it."""
+def _gain(found: Paired, other: str = "its start") -> str:
+    """Say whether REALM gains over another: the interval of the paired difference lies above 0, below 0 or around it."""
     shown = "a gain" if found.low > 0 else "a loss" if found.high < 0 else "no difference"
-    return f"{shown} is shown; REALM minus its start is {interval(found)}"
+    return f"{shown} is shown; REALM minus {other} is {interval(found)}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -293,6 +296,7 @@ def _recall(made: Experiment) -> str:
     columns = [*(("dev", name) for name in made.files), (None, None)]
     header = ["recall@1 @5 @20", *(f"dev, {_file(name)}" for _, name in columns[:-1]), "all questions"]
     found = {label: [made.start.hits(output)] for output, label in SEARCHERS.items() if output in made.start.made}
+    found["ORQA of equal compute"] = list(made.hits("orqa-recall").values())
     found["REALM"] = list(made.hits("realm-recall").values())
     rows = [
         [label, *(_depths([hits[made.where(*column)] for hits in runs if hits is not None]) for column in columns)]
@@ -312,6 +316,15 @@ def _recall_note(made: Experiment) -> str:
         for depth, file, found in parts
         if depth == 1 or file is None
     ]
+    for depth in DEPTHS[:2]:
+        both = [
+            {seed: hits[:, :depth].any(1) for seed, hits in made.hits(f"{arm}-recall").items()}
+            for arm in ("realm", "orqa")
+        ]
+        if found := paired(*both):
+            lines.append(
+                f"- recall@{depth} of REALM minus that of ORQA of equal compute, all questions: {interval(found)}."
+            )
     return "\n".join(lines) or "REALM was not measured."
 
 
@@ -357,6 +370,8 @@ def _exact_match_note(made: Experiment) -> str:
     pairs = {
         "REALM minus start, copy-trained reader": ("realm-scores", "start-scores"),
         "REALM's retriever minus start, plain reader": ("realm-plain-scores", "plain-scores"),
+        "REALM minus ORQA, copy-trained reader": ("realm-scores", "orqa-scores"),
+        "REALM's retriever minus ORQA's, plain reader": ("realm-plain-scores", "orqa-plain-scores"),
         "copy-trained minus plain reader, start's retriever": ("start-scores", "plain-scores"),
         "BM25 minus start, plain reader": ("bm25-scores", "plain-scores"),
     }

@@ -121,13 +121,33 @@ def test_hits_of_a_ranking_are_counted_at_the_depths_that_eval_run_measured(
 def test_verdicts(program: dict[str, ModuleType], folder: Path) -> None:
     made = program["results"].Experiment(folder, (0, 1), "test")
     found = {target.asked.split(":")[0]: target for target in program["targets"].targets(made)}
-    start, told, before, recall, top_1, best, realm = found.values()
+    start, told, before, recall, top_1, best, realm, over_orqa = found.values()
     assert start.found == "0.750, 1.000, 1.000" and start.reached is True
     assert told.found == "+1.20, +0.70" and told.reached is False  # the lowest seed counts
     assert before.reached is True and top_1.found == "+0.05, +0.05" and top_1.reached is True
     assert recall.found.startswith("+0.025 [-0.024, +0.074], above 0 on 2 of 2 seeds") and recall.reached is False
     assert best.found == "start, plain reader 0.400, BM25 0.300" and best.reached is True
     assert realm.found.startswith("+0.200 [-0.061, +0.461]") and realm.reached is False
+    assert over_orqa.asked.startswith("EM, REALM minus ORQA") and over_orqa.reached is None
+
+
+def test_orqa_of_equal_compute_stands_beside_realm(program: dict[str, ModuleType], folder: Path) -> None:
+    for seed in (0, 1):
+        own = folder / f"seed-{seed}"
+        write(own / "orqa-recall", {}, retrieved(14))
+        for arm, right in {"orqa-plain": 1, "realm-plain": 9}.items():
+            write(own / f"{arm}-scores", {"em": right / 10}, predictions(right, 10))
+    made = program["results"].Experiment(folder, (0, 1), "test")
+    *_, target = program["targets"].targets(made)
+    assert target.found.startswith("+0.800 [") and target.reached is True
+    text = program["page"].page(made, "the command", "recipe.md", [])
+    assert (
+        "**Exact match, the retrievers of REALM and ORQA, each with a plain reader**: a gain is shown; REALM minus ORQA is +0.800"
+        in text
+    )
+    assert "| ORQA of equal compute | 0.700 1.000 1.000 |" in text
+    assert "recall@1 of REALM minus that of ORQA of equal compute, all questions: +0.050" in text
+    assert "| ORQA of equal compute, plain reader | 0.100 ± 0.000 |" in text
 
 
 def test_what_holds_is_what_the_intervals_say(program: dict[str, ModuleType], folder: Path) -> None:

@@ -145,15 +145,22 @@ def test_the_script_goes_on_where_it_was(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": path, "WORDPIECES": "40", "ENCODER": str(tmp_path / "bert"), "VARS": toy}
     named = [f"{name}={path}" for name, path in question_files(tmp_path).items()]
 
-    def run(arms: str) -> list[Record]:
+    def run(arms: str, **more: str) -> list[Record]:
         command = ["bash", str(EXAMPLES / "wikipedia.sh"), "run", "articles.jsonl", *named]
-        done = subprocess.run(command, cwd=tmp_path, env={**environment, "ARMS": arms}, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**environment, "ARMS": arms, **more}, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr[-3000:]
+        said.append(done.stdout + done.stderr)
         return Ledger(tmp_path / "run/runs.jsonl").records
+
+    said: list[str] = []
+    assert run("bm25 ict", MINUTES="0") == [] and "the 0 minutes are over. The same command goes on" in said[-1]
 
     assert {record.output for record in run("bm25 ict")} == {
         f"{arm}.{name}" for arm in ("bm25", "ict") for name in wikipedia_page.QUESTIONS
     }
-    every = run("ict orqa realm stale")
+    every = run("ict orqa realm stale", PLAN="1")
+    assert "realm.model" in said[-1].partition("record")[0], "the forecast names each step"
     assert len(every) == 2 * 4 + 4 + 2 * 5 and len({record.key for record in every}) == len(every)
     assert "REALM on whole articles" in (tmp_path / "run/report.md").read_text()
