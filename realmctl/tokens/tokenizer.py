@@ -280,11 +280,11 @@ class Tokenizer:
     def _restarted(
         self, text: str, before: Sequence[int], ids: Sequence[int] | NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """Return the ids of a text whose first word follows `text` without a blank. A word that its ids do not tell, such as
-        an unknown one, stands behind `before` without its blank, if that is a wordpiece.
+        """Return the ids of a text whose first word follows `text` without the blank before it. Blanks before a word belong to it. A word
+        that its ids do not tell, such as an unknown one, stands behind `before` without its blank, if that is a wordpiece.
         """
-        stop = next((n for n, number in enumerate(ids) if n and not self._joins_word(int(number))), len(ids))
-        stop += stop == 1 < len(ids) and self._is_blank(ids[0]) and ids[1] == self.unk
+        borders = (n for n, number in enumerate(ids) if n and not self._joins_word(int(number)))
+        stop = next((n for n in borders if self._text(self._pieces(ids[:n])).strip()), len(ids))
         word = tuple(int(number) for number in ids[:stop])
         start = self._starts.get((text, word))
         if start is None:
@@ -412,7 +412,7 @@ class Tokenizer:
 
         goes_on: whether the text continues another, so that nothing is put before it.
         """
-        blank = self._after_blank and not goes_on and bool(text) and not text[0].isspace()
+        blank = self._after_blank and not goes_on and bool(text)
         return (f" {text}", 1) if blank else (text, 0)
 
     def _offsets(self, encoding: LibraryEncoding, text: str, added: int) -> Sequence[tuple[int, int]]:
@@ -475,5 +475,6 @@ BYTE_LETTERS = _byte_letters()
 
 
 def _decoded(letters: str) -> str:
-    """Return the text of byte-level letters; U+FFFD stands for bytes that are no text alone."""
-    return bytes(BYTE_LETTERS.get(letter, 63) for letter in letters).decode("utf-8", "replace")
+    """Return the text of byte-level letters, and of other letters, which an added token may have; U+FFFD stands for bytes that are no text alone."""
+    given = (bytes([BYTE_LETTERS[letter]]) if letter in BYTE_LETTERS else letter.encode() for letter in letters)
+    return b"".join(given).decode("utf-8", "replace")

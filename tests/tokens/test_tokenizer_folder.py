@@ -104,8 +104,11 @@ def test_texts_of_every_family(model_type: str, tmp_path: Path) -> None:
 
 @every
 def test_a_text_right_behind_another(model_type: str, tmp_path: Path) -> None:
-    """As sentence-transformers has them: the tokenizer gets both as one text."""
+    """As sentence-transformers has them: the tokenizer gets both as one text. The wordpieces of a tokenizer that counts no blanks do not say
+    whether a text begins with one.
+    """
     theirs = families.tokenizer(model_type)
+    counts = theirs("  the")["input_ids"] != theirs("the")["input_ids"]
     theirs.save_pretrained(tmp_path / "f")
     ours = Tokenizer.load(tmp_path / "f")
     texts = [
@@ -115,11 +118,13 @@ def test_a_text_right_behind_another(model_type: str, tmp_path: Path) -> None:
         "(in their time)",
         "the",
         "engine's engine",
+        "    the engine",
+        "\n\nnotes",
         "",
     ]
     for first in ("the: ", "the:", "notes:\n", "notes on\n\n", "(", "it had: engine:", "A  ", "the - "):
         before = ours.ids(first.rstrip()).tolist()
-        for text in texts:
+        for text in texts if counts or first.endswith(" ") else texts[:6]:
             found = np.asarray(ours.at_start(ours.behind(first, before, ours.ids(text)))).tolist()
             assert found == theirs((first + text).rstrip(), add_special_tokens=False)["input_ids"], (first, text)
 

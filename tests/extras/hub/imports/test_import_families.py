@@ -31,7 +31,8 @@ every = pytest.mark.parametrize(
     ],
 )
 TEXTS = ["Ada Lovelace wrote notes", "the engine, 1843", "Köln am Rhein " * 12, "東京は日本の首都です", "x"]
-TITLES = ["Ada", "The engine", "", "東京", "letter x"]
+TEXTS += ["    the engine", "\n\n  notes"]
+TITLES = ["Ada", "The engine", "", "東京", "letter x", "", "Notes"]
 
 
 def sentence_folder(model_type: str, folder: Path, *, length: int = families.LENGTH, **stated: Any) -> Any:
@@ -72,11 +73,15 @@ def test_vectors_are_those_of_sentence_transformers(model_type: str, tmp_path: P
 def test_prompts_stand_before_texts_as_they_are_written(
     model_type: str, query: str, document: str, tmp_path: Path
 ) -> None:
-    """Also those that no blank ends: sentence-transformers gives the tokenizer prompt and text as one text."""
+    """Also those that no blank ends: sentence-transformers gives the tokenizer prompt and text as one text.
+
+    Under a tokenizer that counts no blanks the wordpieces of a text do not say that it begins with some.
+    """
+    texts = TEXTS[:5] if model_type in ("xlm-roberta", "camembert") else TEXTS
     model = sentence_folder(model_type, tmp_path, prompts={"query": query, "document": document})
     loaded = realmctl.load(imported(tmp_path), precision="fp32")
-    close(loaded.encode_queries(TEXTS), model.encode_query(TEXTS))
-    close(loaded.encode_blocks([""] * len(TEXTS), TEXTS), model.encode_document(TEXTS))
+    close(loaded.encode_queries(texts), model.encode_query(texts))
+    close(loaded.encode_blocks([""] * len(texts), texts), model.encode_document(texts))
 
 
 @every
