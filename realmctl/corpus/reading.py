@@ -64,14 +64,14 @@ class PageCounts:
         each file of which text is lost.
         """
         for where, lost in self.incomplete.items():
-            warn(f"{where}: {lost} are not in its text.")
+            warn(f"{where}: its text lacks {lost}.")
         among = self.pages - sum(self.dropped[reason] for reason in NO_PAGES)
         for reason, count in sorted(self.dropped.items()):
             if reason not in NO_PAGES:
                 first = ", ".join(map(repr, self.examples[reason]))
                 more = ", ..." if count > EXAMPLES else ""
                 tell = warn if count > WARNED_SHARE * among else say
-                tell(f"{count} of {among} documents are left out, reason: {reason} (ids {first}{more}).")
+                tell(f"left out: {count} of {among} documents, reason: {reason} (ids {first}{more}).")
 
 
 def kept(file: CorpusFile, kind: Format, counts: PageCounts) -> Iterator[Document | SkippedPage]:

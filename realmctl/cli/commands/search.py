@@ -98,6 +98,7 @@ class Search(InWorkspace):
 
 def _results_text(value: Mapping[str, Any]) -> str:
     several, lines = len(value["results"]) > 1, []
+    languages = {hit["fields"].get("language") for result in value["results"] for hit in result["hits"]}
     for result in value["results"]:
         lines += [result["query"], ""] if several else []
         for rank, hit in enumerate(result["hits"], 1):
@@ -107,6 +108,7 @@ def _results_text(value: Mapping[str, Any]) -> str:
             told = [
                 f"{field} {', '.join(value) if isinstance(value, list) else value}"
                 for field, value in hit["fields"].items()
+                if field != "language" or len(languages) > 1
             ]
             lines += textwrap.wrap("; ".join(told), WIDTH, initial_indent="   ", subsequent_indent="   ")
             lines += [f"   {piece}" for line in hit["text"].splitlines() for piece in textwrap.wrap(line, WIDTH)]

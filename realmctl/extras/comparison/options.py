@@ -57,7 +57,8 @@ class _Comparing(Settings):
         for path in self.baseline:
             if not path.exists():
                 raise ConfigError(
-                    f"--baseline {path}: there is nothing. Name a version of scores, such as artifacts/scores/v1."
+                    f"--baseline {path}: there is nothing. Name a version of scores, such as artifacts/scores/v1. "
+                    "Where none is kept yet, run once without it, and keep the scores that are made."
                 )
 
     def _judge(self, made: Artifact, headline: Sequence[str], other: Callable[[Path], Any], command: str) -> None:

@@ -84,10 +84,10 @@ def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page], str]:
     }
     pictures = [number for number, page in enumerate(pages, 1) if page["is_picture"]]
     lost = [
-        f"{len(pictures)} of its {len(pages)} pages, which are pictures (the first is page {pictures[0]}),"
+        f"{len(pictures)} of its {len(pages)} pages, being pictures (the first is page {pictures[0]})"
         if pictures
         else "",
-        f"{unknown:,} of its {characters + unknown:,} characters, which its fonts do not name," if unknown else "",
+        f"{unknown:,} of its {characters + unknown:,} characters, which its fonts do not name" if unknown else "",
         "the fields of its form (XFA)" if first["is_xfa"] else "",
     ]
     found = [Page(in_columns([*map(_line, page["lines"])]), page["height"]) for page in pages]

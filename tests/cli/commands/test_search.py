@@ -45,6 +45,21 @@ def test_blocks_alone_are_searched_by_bm25_and_their_texts_are_escaped(realmctl,
     assert "\x1b" not in out and "\x07" not in out
 
 
+def test_a_language_is_printed_where_hits_differ_in_it(realmctl, tmp_path):
+    for folder, second in (("one", "en"), ("two", "de")):
+        corpus = tmp_path / f"{folder}.jsonl"
+        rows = [
+            {"id": str(n), "text": f"The otter {n} swims.", "language": language, "source": "zoo"}
+            for n, language in enumerate(("en", second))
+        ]
+        corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        Chunk(corpus=(corpus,), tokenizer="train:200", keep_fields="language,source", workers=1).make(
+            tmp_path / folder / "blocks"
+        )
+        _, out, _ = realmctl("search", "otter", "--workspace", tmp_path / folder)
+        assert ("language en" in out) == (second == "de") and "source zoo" in out
+
+
 def test_what_is_missing_is_named(realmctl, chain: Chain, tmp_path):
     code, _, err = realmctl("search", WORDS, "--workspace", tmp_path)
     assert code == 3 and "realmctl chunk" in err

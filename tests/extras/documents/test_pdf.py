@@ -335,10 +335,10 @@ def test_pages_that_are_pictures_and_characters_without_names_are_told(tmp_path,
     text = b"BT /F1 11 Tf 60 700 Td (Words are here, and more of them.) Tj ET"
     picture = b"q 100 0 0 100 60 400 cm BI /W 1 /H 1 /BPC 8 /CS /G ID \x00 EI Q"
     found = read(write_raw_pdf(tmp_path / "a.pdf", [text, picture, b""]))
-    assert found.lost == "1 of its 3 pages, which are pictures (the first is page 2),"
+    assert found.lost == "1 of its 3 pages, being pictures (the first is page 2)"
     page = [(72, 700, 10, "Words and more words, then an x and no other."), (72, 650, 10, "The end.")]
     assert (
         read(write_pdf(tmp_path / "few.pdf", [page], meanings={"x": "\x03"})).lost
-        == "1 of its 52 characters, which its fonts do not name,"
+        == "1 of its 52 characters, which its fonts do not name"
     )
     assert not read(write_pdf(tmp_path / "b.pdf", [page])).lost

@@ -105,10 +105,20 @@ def _texts(element: Element) -> Iterator[str]:
     is_break = name in BREAKING
     if is_break:
         yield " "
-    if name not in UNSEEN and "hidden" not in element.attrib and not HIDING.search(element.get("style") or ""):
+    seen = name not in UNSEEN and "hidden" not in element.attrib and not HIDING.search(element.get("style") or "")
+    if seen and not _is_contents(element):
         yield element.text or ""
         for each in element:
             yield from _texts(each)
             yield each.tail or ""
     if is_break:
         yield " "
+
+
+def _is_contents(element: Element) -> bool:
+    """Whether an element is the table of contents of DocBook's chapters, which readers of pages leave out: mostly links."""
+    if "toc" not in (element.get("class") or "").split():
+        return False
+    links = (each for each in element.iter() if short(each.tag).rpartition(":")[2] == "a")
+    in_links = sum(len("".join("".join(each.itertext()).split())) for each in links)
+    return 2 * in_links > len("".join("".join(element.itertext()).split()))
