@@ -1,4 +1,4 @@
-"""Write the tables of families and of kinds of folders in docs/how-to/own-encoder.md: python -m docs.make_families
+"""Write the tables of families in docs/how-to/own-encoder.md and of kinds of folders in docs/results/encoders/kinds.md: python -m docs.make_families
 
 It computes how far realmctl is from transformers and sentence-transformers on the tiny random models of the tests. The tests hold each
 deviation below 1e-5 and say which stages run, and a test compares the table with them.
@@ -22,6 +22,7 @@ from tests.extras.hub.imports.test_import_families import TEXTS, imported, sente
 from tests.fixtures import families, kinds
 
 PAGE = Path(__file__).parent / "how-to" / "own-encoder.md"
+OF_KINDS = Path(__file__).parent / "results" / "encoders" / "kinds.md"
 KINDS = re.compile(r"(<!-- kinds: python -m docs.make_families -->\n).*?(<!-- /kinds -->)", re.DOTALL)
 TABLE = re.compile(r"(<!-- families: python -m docs.make_families -->\n).*?(<!-- /families -->)", re.DOTALL)
 TOKENIZERS = {
@@ -106,12 +107,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows.append(row(model_type, Path(folder)))
     text = TABLE.sub(lambda match: match[1] + HEAD + "".join(rows) + match[2], PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(text, encoding="utf-8")
     of_kinds = []
     for kind in kinds.KINDS:
         with tempfile.TemporaryDirectory() as folder:
             of_kinds.append(kind_row(kind, Path(folder)))
+    text = OF_KINDS.read_text(encoding="utf-8")
     text = KINDS.sub(lambda match: match[1] + KINDS_HEAD + "".join(of_kinds) + match[2], text)
-    PAGE.write_text(text, encoding="utf-8")
+    OF_KINDS.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

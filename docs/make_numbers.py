@@ -24,7 +24,6 @@ PAGES = [
     ROOT / "docs" / "tutorial.md",
     ROOT / "docs" / "how-to" / "adapt-without-labels.md",
     ROOT / "docs" / "how-to" / "choose-index.md",
-    ROOT / "docs" / "how-to" / "own-encoder.md",
     ROOT / "docs" / "how-to" / "reproduce-realm.md",
     ROOT / "docs" / "lab" / "language-models.md",
     *sorted((ROOT / "docs" / "results").glob("*.md")),

@@ -162,8 +162,9 @@ def test_pages_named_in_code_exist() -> None:
 
 
 def rows_of(heading: str) -> list[list[str]]:
-    """Return the cells of the table under a heading of docs/concepts/fidelity.md."""
-    text = (ROOT / "docs" / "concepts" / "fidelity.md").read_text(encoding="utf-8")
+    """Return the cells of the table under a heading of docs/concepts/fidelity.md or tests/parity/pitfalls.md."""
+    pages = ("docs/concepts/fidelity.md", "tests/parity/pitfalls.md")
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
     lines = [line for line in text.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines() if "|" in line]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 

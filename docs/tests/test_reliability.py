@@ -6,13 +6,15 @@ import json
 import re
 from pathlib import Path
 
-from docs.make_reliability import COUNTS, PAGE, PROMISES, page
+from docs.make_reliability import COUNTS, PAGE, PROMISES, REPORT, page, report
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_is_fresh():
-    assert PAGE.read_text(encoding="utf-8") == page(json.loads(COUNTS.read_text(encoding="utf-8")))
+    counts = json.loads(COUNTS.read_text(encoding="utf-8"))
+    assert PAGE.read_text(encoding="utf-8") == page(counts)
+    assert REPORT.read_text(encoding="utf-8") == report(counts)
 
 
 def test_every_promise_names_tests_that_there_are():
