@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from docs.make_families import EXCEPT, HEAD, KINDS, KINDS_HEAD, PAGE, TABLE
+from docs.make_families import EXCEPT, HEAD, KINDS, KINDS_HEAD, OF_KINDS, PAGE, TABLE
 from realmctl.cli.available_stages import available_stages
 from realmctl.extras.families import OFFERS
 from realmctl.models.families.known import FAMILIES
@@ -29,7 +29,7 @@ def test_the_table_of_families():
 
 
 def test_the_table_of_kinds():
-    table = KINDS.search(PAGE.read_text(encoding="utf-8"))
+    table = KINDS.search(OF_KINDS.read_text(encoding="utf-8"))
     assert table and KINDS_HEAD in table[0]
     rows = [line.replace(r"\|", "").split("|")[1:-1] for line in table[0].splitlines() if line.startswith("| `")]
     assert [cells[0].strip(" `") for cells in rows] == [*kinds.KINDS]
