@@ -268,6 +268,10 @@ def _source(said: EncoderFolder) -> EncoderSource:
             f"{said.folder} is saved in {dtype}, and its weights are computed in float32 here. sentence-transformers computes in {dtype}: "
             "its vectors differ in the third decimal."
         )
+    if stored.get("auto_map"):
+        say(
+            f"{said.folder} names code of its own (auto_map), which is not run: vectors are those of transformers' {config.model_type}."
+        )
     return EncoderSource(config, load_weights(said.folder)[1])
 
 
@@ -309,8 +313,8 @@ def _read_sentence_folder(folder: Path, route: Route) -> EncoderFolder:
         )
     if truncate is not None and (type(truncate) is not int or truncate < 1):
         raise _refused(folder, f"its truncate_dim is {str(truncate)[:40]!r}")
-    if not isinstance(prompts, dict):
-        raise _refused(folder, "its prompts are not an object")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
+        raise _refused(folder, "its prompts are not an object of texts")
     # As encode_query and encode_document say. The default prompt serves `encode`, which does not know queries from documents.
     query_name, block_name = (
         next((name for name in names if prompts.get(name)), "") for names in (QUERY_PROMPTS, BLOCK_PROMPTS)
@@ -322,8 +326,8 @@ def _read_sentence_folder(folder: Path, route: Route) -> EncoderFolder:
         tensors,
         max_length=length if type(length) is int and length > 2 else None,
         lowercase=limits.get("do_lower_case") is True,
-        query_prompt=str(prompts.get(query_name, "")),
-        block_prompt=str(prompts.get(block_name, "")),
+        query_prompt=prompts.get(query_name, ""),
+        block_prompt=prompts.get(block_name, ""),
         other_prompts={
             str(name): str(text) for name, text in prompts.items() if text and name not in (query_name, block_name)
         },

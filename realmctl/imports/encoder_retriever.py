@@ -132,14 +132,12 @@ def read_encoder(
 
 
 def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: Tokenizer, settings: EncoderSettings) -> Retriever:
-    query_prefix = query.said.query_prompt if settings.query_prefix is None else settings.query_prefix
-    block_prefix = block.said.block_prompt if settings.block_prefix is None else settings.block_prefix
     if settings.query_prefix is None and settings.block_prefix is None:
         _say_prompts(query.said, block.said)
     layout = InputLayout(
         settings.block_form or block.said.form,
-        _prefix(words, query_prefix, "--query-prefix"),
-        _prefix(words, block_prefix, "--block-prefix"),
+        _prefix(words, settings.query_prefix, query.said.query_prompt, "--query-prefix"),
+        _prefix(words, settings.block_prefix, block.said.block_prompt, "--block-prefix"),
         query.said.pools_prompt,
     )
     model = block.tower.bert
@@ -228,13 +226,17 @@ def _wordpieces(
     return words
 
 
-def _prefix(words: Tokenizer, text: str, flag: str) -> Prefix:
-    """Return a prefix with the wordpieces that it has alone. No word of it may run into a word of the text."""
-    if text and text[-1].isalnum():
+def _prefix(words: Tokenizer, given: str | None, prompt: str, flag: str) -> Prefix:
+    """Return the prefix that was given, or else the prompt of the folder, with the wordpieces that it has alone."""
+    text = prompt if given is None else given
+    if given and given[-1].isalnum():
         raise ConfigError(
             f"{flag} {text!r} ends in a letter or digit, so it would run into the text. End it in a space."
         )
     ids = tuple(words.ids(text.rstrip()).tolist())
     if len(ids) > MAX_PREFIX:
-        raise ConfigError(f"{flag} has {len(ids)} wordpieces. Use at most {MAX_PREFIX}.")
+        raise (ConfigError if given else InputError)(
+            f"{flag if given else 'The prompt of the folder'} has {len(ids)} wordpieces, and at most {MAX_PREFIX} can be used. "
+            f"Give a shorter one by {flag}."
+        )
     return Prefix(text, ids)

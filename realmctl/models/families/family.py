@@ -50,7 +50,9 @@ class Family(ABC):
 
     def config_of(self, fields: Mapping[str, Any]) -> Any:
         """Return the configuration in the fields of a config.json, for weights in float32. Raises errors of many kinds for fields of a wrong type."""
-        kept = {name: value for name, value in fields.items() if name != "torch_dtype"}
+        kept = {
+            name: value for name, value in fields.items() if name not in ("torch_dtype", "auto_map", "custom_pipelines")
+        }
         fixed = {"model_type": self.model_type, "dtype": "float32"}
         return self.config.from_dict({**kept, **fixed}, attn_implementation=self.attention)
 

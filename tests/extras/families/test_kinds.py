@@ -233,6 +233,24 @@ def test_a_prompt_for_passages_stands_before_blocks_and_is_said(name, folder, tm
     assert np.abs(plain - found).max() > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["distilbert", "qwen3", "t5"])
+def test_a_prompt_that_ends_in_a_letter_is_that_of_the_folder(kind, folder, tmp_path):
+    """sentence-transformers gives the tokenizer both as one text. An option that ends so is a slip, and refused."""
+    copied = with_prompts(folder(kind), tmp_path / "copy", query="notes on", document="in 1843")
+    made, model = import_encoder(copied, None, None, EncoderSettings(), tmp_path / "retriever"), theirs(copied)
+    np.testing.assert_allclose(queries(made, QUERIES[8:]), unit(model.encode_query(QUERIES[8:])), atol=1e-5)
+    with pytest.raises(ConfigError, match="ends in a letter"):
+        import_encoder(copied, None, None, EncoderSettings(query_prefix="notes on"), tmp_path / "other")
+
+
+def test_code_of_a_folder_is_not_run_and_is_said(folder, tmp_path, capsys):
+    copied = changed(folder("qwen3"), tmp_path / "copy", "config.json", auto_map={"AutoModel": "own.Model"})
+    (copied / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    made = import_encoder(copied, None, None, EncoderSettings(), tmp_path / "retriever")
+    assert "auto_map" in capsys.readouterr().err and not (tmp_path / "ran").exists()
+    assert "auto_map" not in (made.path / "block" / "config.json").read_text()
+
+
 def test_prompts_of_other_tasks_are_named(folder, tmp_path, capsys):
     import_encoder(folder("gemma3_text"), None, None, EncoderSettings(), tmp_path / "retriever")
     assert "has prompts for other tasks too: STS" in capsys.readouterr().err
@@ -366,6 +384,14 @@ def changed(folder: Path, copy: Path, name: str, **fields: Any) -> Path:
             {"structure": {"query": ["../up"], "document": ["x"]}},
             InputError,
             "inside|Transformer",
+        ),
+        ("bert", "config_sentence_transformers.json", {"prompts": {"query": 3}}, InputError, "object of texts"),
+        (
+            "bert",
+            "config_sentence_transformers.json",
+            {"prompts": {"query": "on " * 200}},
+            InputError,
+            "--query-prefix",
         ),
         ("static", "modules.json", {}, InputError, "list"),
     ],
