@@ -32,6 +32,10 @@ CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
 OPTION = re.compile(r"--(?:\[no-\])?[\w-]+")
 LONG_NAME = re.compile(r"^\S{20,}$")
 PYTHON_API = "reference/python-api.md"
+TWO_SCHEMES = re.compile(
+    r'<picture><source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"><img src="([^"]+)"([^>]*)></picture>'
+)
+"""A picture that is another one on dark screens. The site has a switch of its own, which Material's marks of addresses follow."""
 PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 MAX_SUMMARY = 200
@@ -51,7 +55,7 @@ def make(build: Path) -> Path:
     for site, path in pages.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         if site == "index.md":
-            text = PICTURE.sub("", text)
+            text = TWO_SCHEMES.sub(r'<img src="\2#only-light"\3><img src="\1#only-dark"\3>', PICTURE.sub("", text))
         (sources / site).parent.mkdir(parents=True, exist_ok=True)
         (sources / site).write_text(
             LINK.sub(lambda link, site=site, path=path: translated(link, site, path), text), encoding="utf-8"
