@@ -110,6 +110,7 @@ def test_links_lead_from_page_to_page(site: Path) -> None:
     """README links to docs/ and docs link to README: in the site both are pages beside each other."""
     home = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="tutorial.html"' in home and 'href="docs/' not in home
+    assert 'src="pictures/realm-light.svg#only-light"' in home and 'src="pictures/realm-dark.svg#only-dark"' in home
     assert "../examples/" not in (site / "refresh.html").read_text(encoding="utf-8")
 
 

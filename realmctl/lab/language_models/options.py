@@ -305,7 +305,7 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
     """`adapt` measured by questions that a language model writes for documents which training leaves out."""
 
     lm: str | None = source(
-        "Language model that writes questions for a tenth of the documents, of few for up to three tenths. Training leaves these out, and is kept only if it finds more of the questions. A folder, "
+        "Language model that writes questions for a tenth of the documents, up to three tenths where there are few. Training leaves these out, and is kept only if it finds more of the questions. A folder, "
         "a hub id, or with --endpoint the name that the server has for it.",
         default=None,
         hub=True,

@@ -21,7 +21,7 @@ class TeacherOptions(AdaptSettings):
         hub=True,
     )
     questions: Path | None = source(
-        "questions for the blocks in BEIR's layout, such as generate-queries makes. Default: pieces of the documents' sentences.",
+        "Questions for the blocks in BEIR's layout, such as generate-queries makes. Default: pieces of the documents' sentences.",
         default=None,
     )
 
