@@ -86,7 +86,7 @@ def main() -> None:
             (folder / "one.jsonl").write_text(lines[0], encoding="utf-8")
             for command in prepared_by(given.encoder):
                 seconds(side, folder, command)
-        print("| command | before | after | ratio (spread) |\n|---|--:|--:|--:|")
+        print("| command | before | CPU seconds | ratio (spread) |\n|---|--:|--:|--:|")
         for place_of_row, (row, command) in enumerate(ROWS.items()):
             rounds = [
                 [
