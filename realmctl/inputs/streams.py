@@ -35,13 +35,13 @@ ZSTD_MAX_WINDOW = 2**27
 MAX_LINE_BYTES = 16 * 2**20
 XZ_MEMORY_BYTES = 2**28  # xz -9 needs 65 MiB
 TO_TEXT = {
-    "zip archive": "Unpack it, or write the text of an office document (.docx, .odt, .epub) with pandoc, and name the result.",
+    "zip archive": "Unpack it, and name the result. Office documents and books are read by their endings (.docx, .odt, .epub) with the extra documents.",
     "tar archive": "Unpack it, and name the result.",
     "7z archive": "Unpack it, and name the result.",
     "RAR archive": "Unpack it, and name the result.",
     "PDF file": "Extract its text, for instance with pdftotext FILE.pdf of poppler, and name the result.",
     "RTF document": "Save it as plain text, and name the result.",
-    "document of an old Office format": "Save it as plain text, and name the result.",
+    "document of an old Office format": "Save it as .docx, .pptx or .xlsx, or as plain text, and name the result.",
     "SQLite database": "Export its texts as JSON lines, and name the result.",
 }
 """What to do with files that hold text in another form."""
