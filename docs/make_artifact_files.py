@@ -340,6 +340,12 @@ KINDS: dict[str, Kind] = {
         {},
         {"hnsw.bin": "with `--type hnsw`"},
     ),
+    "bm25-weight": Kind(
+        "`weigh-bm25`",
+        {"gaps.npy": "of each question the gaps of dense retrieval and of BM25, whose means give the weight"},
+        {},
+        {},
+    ),
     "late-encoder": Kind(
         "`late-finetune`",
         {

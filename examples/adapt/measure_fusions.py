@@ -3,7 +3,8 @@
     python examples/adapt/measure_fusions.py --encoder FOLDER --domain NAME=FOLDER[,SPLIT][,pages] ... --results RUNS.jsonl --report REPORT.md
 
 Domains are those of `measure_ways.py`. The profile is `rank --method hybrid` without any other option. The other ways fuse the first 100 blocks
-of `rank --method dense` and of `rank --method bm25` here. Nothing is trained. What the results have is not measured again.
+of `rank --method dense` and of `rank --method bm25` here. "Weighed" is the profile with the weight of `weigh-bm25`: each half of the judged questions
+is searched with the weight that the other half gives. Nothing is trained. What the results have is not measured again; --weighed measures this way alone for those that lack it.
 """
 
 import argparse
@@ -16,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from measure_ways import ndcg_of_run
+from numpy.typing import NDArray
 from ways import Bench, Domain, alone_in, index_of
 
 from realmctl.artifacts import Artifact
@@ -102,8 +104,44 @@ def measure(domain: Domain, bench: Bench, encoder: str, language: str) -> dict[s
     for way in WAYS:
         fused = write_fused(files["dense"], files["bm25"], way, bench.folder / "fused.trec")
         found[way] = ndcg_of_run(fused, domain, bench.folder, "fused")
+    found["weighed"], weights = weighed(domain, bench)
     search = json.loads(runs["profile"].file("ranking.json").read_text(encoding="utf-8"))["search"]
-    return {"domain": domain.name, "encoder": encoder, "language": language, "search": search, "ndcg": found}
+    return {
+        "domain": domain.name,
+        "encoder": encoder,
+        "language": language,
+        "search": search,
+        "weights": weights,
+        "ndcg": found,
+    }
+
+
+def weighed(domain: Domain, bench: Bench) -> tuple[list[float], list[float]]:
+    """nDCG@10 of each query, searched with the weight that the other half of the judged queries gives, and the weights of both halves."""
+    parts = {"blocks": bench.blocks, "retriever": bench.start, "index": index_of(bench, bench.start, "encoder")}
+    texts = {
+        str(each["_id"]): each["text"]
+        for each in map(json.loads, (domain.folder / "queries.jsonl").open(encoding="utf-8"))
+    }
+    judged = sorted({line.split("\t")[0] for line in domain.qrels.read_text(encoding="utf-8").splitlines()[1:]})
+    found, weights = [], []
+    for half in (0, 1):
+        other = bench.folder / f"{domain.name}-half-{1 - half}.txt"
+        asked = [" ".join(texts[query].split()) for query in judged[1 - half :: 2]]
+        other.write_text("\n".join(asked) + "\n", encoding="utf-8")
+        weight = bench.made("weigh-bm25", "fused-weight", questions=other, **parts).metrics["bm25_weight"]
+        ranking = bench.made(
+            "rank",
+            "fused-profile",
+            method="hybrid",
+            top=KEPT,
+            bm25_weight=weight,
+            queries=domain.folder / "queries.jsonl",
+            **parts,
+        )
+        found.append(ndcg_of_run(ranking.file("run.trec"), domain, bench.folder, "weighed"))
+        weights.append(weight)
+    return [found[number % 2][number] for number in range(len(found[0]))], weights
 
 
 def report(records: list[dict[str, object]]) -> str:
@@ -128,7 +166,39 @@ def report(records: list[dict[str, object]]) -> str:
         means = np.mean([values for _, values in rows], axis=0)
         texts = [f"{value:.3f}" for value in means[:6]] + [f"{value:+.3f}" for value in means[6:]]
         lines += [f"| **mean of {len(own)}** | " + " | ".join(texts) + " |"]
+        lines += _weighed([each for each in own if "weighed" in each["ndcg"]])  # type: ignore[operator]
     return "\n".join(lines) + "\n"
+
+
+def _weighed(records: list[dict[str, object]]) -> list[str]:
+    """A table of what the weight of `weigh-bm25` changes; nothing without such records."""
+    if not records:
+        return []
+    lines = [
+        "",
+        "| set | weights of both halves | profile | weighed | best fixed share | weighed − encoder | weighed − best share | weighed − profile |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    rows = []
+    for each in records:
+        by = {way: np.array(values) for way, values in each["ndcg"].items()}  # type: ignore[attr-defined]
+        best = max((by[f"min-max {share}"] for share in SHARES), key=np.mean)
+        gains = [by["weighed"] - other for other in (by["dense"], best, by["profile"])]
+        means = [by["profile"].mean(), by["weighed"].mean(), best.mean()]
+        rows.append([*means, *(gain.mean() for gain in gains)])
+        weights = " ".join(f"{weight:.2f}" for weight in each["weights"])  # type: ignore[attr-defined]
+        cells = [weights, *(f"{mean:.3f}" for mean in means), *map(_gain, gains)]
+        lines.append(f"| {SETS.get(str(each['domain']), each['domain'])} | " + " | ".join(cells) + " |")
+    means = np.mean(rows, axis=0)
+    texts = ["", *(f"{value:.3f}" for value in means[:3]), *(f"{value:+.3f}" for value in means[3:])]
+    return [*lines, f"| **mean of {len(rows)}** | " + " | ".join(texts) + " |"]
+
+
+def _gain(difference: NDArray[np.float64]) -> str:
+    """Mean and 95 % interval of a difference, by query."""
+    drawn = np.random.default_rng(0).integers(0, len(difference), (2000, len(difference)))
+    low, high = np.percentile(difference[drawn].mean(axis=1), [2.5, 97.5])
+    return f"{difference.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _row(ndcg: Mapping[str, list[float]]) -> tuple[list[str], list[float]]:
@@ -140,10 +210,8 @@ def _row(ndcg: Mapping[str, list[float]]) -> tuple[list[str], list[float]]:
     cells[-1] += f" ({share:g})"
     for other in (by["dense"], best):
         difference = by["profile"] - other
-        drawn = np.random.default_rng(0).integers(0, len(difference), (2000, len(difference)))
-        low, high = np.percentile(difference[drawn].mean(axis=1), [2.5, 97.5])
         values.append(difference.mean())
-        cells.append(f"{difference.mean():+.3f} [{low:+.3f}, {high:+.3f}]")
+        cells.append(_gain(difference))
     return cells, values
 
 
@@ -157,6 +225,11 @@ def main() -> None:
     parser.add_argument("--workspace", type=Path, default=Path("fusions"))
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--report", type=Path)
+    parser.add_argument(
+        "--weighed",
+        action="store_true",
+        help="Measure the weighed profile of domains that the results have without it.",
+    )
     options = parser.parse_args()
     name = options.encoder_name or Path(options.encoder).name
     kept = options.results.read_text(encoding="utf-8").splitlines() if options.results.exists() else []
@@ -166,7 +239,8 @@ def main() -> None:
         start = import_checkpoint(options.encoder, options.workspace / name, settings)["retriever"]
     for text in options.domain:
         domain = Domain.named(text, options.workspace)
-        if any((each["domain"], each["encoder"]) == (domain.name, name) for each in records):
+        known = next((each for each in records if (each["domain"], each["encoder"]) == (domain.name, name)), None)
+        if known is not None and ("weighed" in known["ndcg"] or not options.weighed):
             continue
         folder = options.workspace / name / domain.name
         with alone_in(folder / "blocks"):
@@ -174,9 +248,14 @@ def main() -> None:
                 corpus=(domain.corpus,), tokenizer=options.encoder, max_wordpieces=256, keep_passages=True, workers=1,
                 language=options.language,
             ).make(folder / "blocks")  # fmt: skip
-        records.append(
-            measure(domain, Bench(domain, blocks, start, options.encoder, folder, 0), name, options.language)
-        )
+        bench = Bench(domain, blocks, start, options.encoder, folder, 0)
+        if known is not None:
+            known["ndcg"]["weighed"], known["weights"] = weighed(domain, bench)
+            new = options.results.with_suffix(".new")
+            new.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+            new.replace(options.results)
+            continue
+        records.append(measure(domain, bench, name, options.language))
         options.results.parent.mkdir(parents=True, exist_ok=True)
         with options.results.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(records[-1]) + "\n")

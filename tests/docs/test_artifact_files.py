@@ -14,6 +14,7 @@ from realmctl.extras.ir.beir_shortcut import Measured, make_table
 from realmctl.extras.ir.collect import Collect
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
+from realmctl.lab.asked_weight.weigh_bm25 import WeighBm25
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.lab.judging.judge import Judge
@@ -97,7 +98,11 @@ def made(chain: Chain, cross_encoder: Path, tmp_path_factory: pytest.TempPathFac
     trained = LateFinetune(
         start=str(colbert(folder / "late-start")), passages=passages, hard_negatives=0, steps=1, batch_size=2
     ).make(folder / "late-encoder")
-    collections = [taught, trained, negatives, queries, served, judgements, collection]
+    (folder / "asked.txt").write_text("\n".join(f"Who was Ada {number}?" for number in range(100)))
+    weight = WeighBm25(
+        blocks=chain.blocks, retriever=chain.retriever, index=chain.index, questions=folder / "asked.txt"
+    ).make(folder / "bm25-weight")
+    collections = [weight, taught, trained, negatives, queries, served, judgements, collection]
     collections.append(make_table([one], chain.retriever, folder))
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")

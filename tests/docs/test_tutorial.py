@@ -198,6 +198,7 @@ def test_the_whole_chain_runs_as_it_stands(realmctl: Command, monkeypatch: pytes
         "rerank",
         "rerank-finetune",
         "late-finetune",
+        "weigh-bm25",
         "cut-queries",
         "revela-init",
     }  # they stand on pages of their own

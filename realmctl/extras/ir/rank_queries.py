@@ -176,6 +176,7 @@ def _profile(settings: RankSettings) -> SearchProfile:
     return SearchProfile.of(
         settings.blocks,
         settings.method,
+        retriever=settings.retriever,
         bm25_stemmer=settings.bm25_stemmer,
         bm25_tokens=settings.bm25_tokens,
         bm25_weight=settings.bm25_weight,

@@ -35,7 +35,7 @@ class RankSettings(Settings):
         "index", help="Index of that retriever.", unused_when=_searches_no_index, default=None
     )
     queries: Path = source(
-        "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."
+        "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), a .txt with one on each line, or a question set."
     )
     qrels: Path | None = source(
         "Judgements, or a BEIR folder. Only the queries that they judge are searched.",

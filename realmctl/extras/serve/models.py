@@ -89,7 +89,10 @@ class Searches:
             if first.stems is None:
                 return SearchProfile(method=name, bm25_tokens="pieces")
             return SearchProfile(method=name, bm25_stemmer=first.stems.language, bm25_tokens="words")
-        return SearchProfile(method=name) if name == "own" else SearchProfile.of(self.blocks.artifact, name)
+        if name == "own":
+            return SearchProfile(method=name)
+        retriever = first.made_of[0] if isinstance(first, DenseSearcher) else None
+        return SearchProfile.of(self.blocks.artifact, name, retriever=retriever)
 
     @cached_property
     def marks(self) -> Marks:

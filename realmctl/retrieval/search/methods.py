@@ -145,8 +145,7 @@ def fuse(
     """
     if fusion == "ranks":
         return summed(rankings, [reciprocal_ranks(scores) for scores, _ in rankings], weights)
-    each = zip(weights, (GAP_OF_DENSE / scale, 1.0), rankings, strict=True)
-    sure = [weight * math.sqrt(factor * gap(scores, width)) for weight, factor, (scores, _) in each]
+    sure = [weight * math.sqrt(gap) for weight, gap in zip(weights, gaps(rankings, width, scale), strict=True)]
     return summed(rankings, [min_max(scores, width) for scores, _ in rankings], sure if any(sure) else weights)
 
 
@@ -155,13 +154,15 @@ def reciprocal_ranks(scores: Scores) -> NDArray[np.float64]:
     return 1 / (RRF_K + np.arange(1, len(scores) + 1))
 
 
-def gap(scores: Scores, width: int) -> float:
-    """How far the first score of a ranking stands out from the tenth, or from the last where only fewer than ten were asked for.
+def gaps(rankings: Sequence[tuple[Scores, RowIds]], width: int, scale: float) -> list[float]:
+    """How far the first scores of dense retrieval and of BM25 stand out from the tenth, or from the last where only fewer than ten were asked for.
 
-    A ranking that is shorter is BM25's, whose other blocks have 0.
+    A ranking that is shorter is BM25's, whose other blocks have 0. width, scale: see `fuse`.
     """
     place = min(PLACE, width)
-    return 0.0 if not len(scores) else float(scores[0] - (scores[place - 1] if len(scores) >= place else 0))
+    lasts = [scores[place - 1] if len(scores) >= place else 0.0 for scores, _ in rankings]
+    each = zip((GAP_OF_DENSE / scale, 1.0), rankings, lasts, strict=True)
+    return [factor * float(scores[0] - last) if len(scores) else 0.0 for factor, (scores, _), last in each]
 
 
 def min_max(scores: Scores, width: int) -> NDArray[np.float64]:

@@ -43,7 +43,7 @@ def load_search(
             of a plug-in. By default hybrid where there is an index, dense without the extra `bm25`, and bm25 without an index.
         blocks, retriever, index: artifacts; by default the newest blocks of the workspace that have an index, with the newest
             retriever that has one of them. A model or a qa-model stands for its retriever and its index.
-        bm25_weight: factor of BM25's part in hybrid search; by default 1.
+        bm25_weight: factor of BM25's part in hybrid search; by default that of the workspace, or 1.
         fusion: what hybrid search sums up: scores, each list's from 1 to 0, which is the default, or ranks (reciprocal rank fusion).
         bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words. By default that of the blocks' language.
         bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
@@ -96,6 +96,7 @@ def load_search(
         of_blocks,
         method,
         has_index=has_index,
+        retriever=chosen.get("retriever"),
         bm25_stemmer=bm25_stemmer,
         bm25_tokens=bm25_tokens,
         bm25_weight=bm25_weight,

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.series import readable_versions
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.settings import language_of
+from realmctl.pipeline.choosing import beside
 from realmctl.retrieval.names import HYBRID, Bm25Tokens, Fusion, check_options
 from realmctl.retrieval.search.reranking import Reranking
 from realmctl.retrieval.search.stems import stemmer_of
@@ -18,6 +20,8 @@ DEPTH = 100
 """Blocks of each ranking that take part in hybrid search at least, however few are shown."""
 MOST_FOR_HYBRID = 500_000
 """Of more blocks hybrid search is no default, because the first one computes BM25 for minutes."""
+WEIGHT = "bm25-weight"
+"""Name of the series in a workspace that says how much BM25 counts."""
 LOOKED_AT = 64
 """Blocks that show in which letters a text is written."""
 
@@ -46,13 +50,14 @@ class SearchProfile:
         method: str | None,
         *,
         has_index: bool = True,
+        retriever: Artifact | None = None,
         bm25_stemmer: str | None = None,
         bm25_tokens: Bm25Tokens | None = None,
         fusion: Fusion | None = None,
         bm25_weight: float | None = None,
         depth: int | None = None,
     ) -> Self:
-        """Return the profile of blocks with what options say. None: the option is not given.
+        """Return the profile of blocks with what options say. None: the option is not given. retriever: what embeds the questions.
 
         Raises ConfigError for an option that the method does not obey.
         """
@@ -64,7 +69,10 @@ class SearchProfile:
             found["bm25_tokens"] = "words" if found["bm25_stemmer"] else bm25_tokens or "pieces"
         if method == HYBRID:
             found["fusion"], found["depth"] = fusion or "scores", depth or DEPTH
-            found["bm25_weight"] = 1.0 if bm25_weight is None else bm25_weight
+            if bm25_weight is None:
+                other = any((bm25_stemmer, bm25_tokens, fusion))  # scores that nothing was weighed for
+                bm25_weight = 1.0 if retriever is None or other else weighed(blocks, retriever)
+            found["bm25_weight"] = bm25_weight
         return cls(**found)
 
     def reranked(self, by: Reranking | None) -> Self:
@@ -74,6 +82,14 @@ class SearchProfile:
     def told(self) -> dict[str, Any]:
         """What an answer says of its search: the fields that count for the method."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def weighed(blocks: Artifact, retriever: Artifact) -> float:
+    """The weight of BM25 that the workspace of the blocks has for a retriever, the newest one; 1 where it has none."""
+    for each in readable_versions(beside(blocks, WEIGHT)):
+        if each.manifest.inputs.get("retriever") == retriever.content:
+            return float(each.metrics["bm25_weight"])
+    return 1.0
 
 
 def default_method(indexed: int | None) -> str:

@@ -159,6 +159,7 @@ stages:
   reranked: {stage: rerank, blocks: blocks, ranking: ranking, model: cross-encoder}
   cross-encoder: {stage: rerank-finetune, start: cross-encoder, passages: "@negatives/train.jsonl"}
   cut: {stage: cut-queries, blocks: blocks}
+  bm25-weight: {stage: weigh-bm25, blocks: blocks, retriever: retriever, index: index, questions: asked.txt}
   late-index: {stage: late-embed, blocks: blocks, encoder: late/saved}
   late-encoder: {stage: late-finetune, start: late/saved, passages: "@negatives/train.jsonl"}
   late-ranking: {stage: late-rank, blocks: blocks, late-index: late-index, queries: questions.jsonl}
@@ -184,6 +185,7 @@ def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.Row]
         Path("documents.jsonl").write_text("\n".join(lines) + "\n")
         write_questions(Path("questions.jsonl"))
         Path("run.trec").write_text("1 Q0 a 1 1 x\n")
+        Path("asked.txt").write_text("\n".join(f"Who was Ada {number}?" for number in range(100)))
         make_t5(Path("t5"))
         make_babbler(Path("babbler"))
         colbert(Path("late"))

@@ -13,6 +13,7 @@ from realmctl.extras.hub.import_encoder import Import
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.rerank import Rerank
+from realmctl.lab.asked_weight.weigh_bm25 import WeighBm25
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
@@ -79,6 +80,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
     dpr = DprFinetune(retriever=_with_block_tower(ict, folder), passages=passages, hard_negatives=0, **TRAINING)
     reader = str(make_cross_encoder(folder / "cross-encoder", Tokenizer.load(chain.blocks.path)))
     multi_vector = str(colbert(folder / "late"))
+    (folder / "asked.txt").write_text("\n".join(f"Who was Ada {number}?" for number in range(100)))
     late = LateEmbed(blocks=chain.blocks, encoder=multi_vector)
     return {
         "chunk": chunk,
@@ -122,6 +124,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "lm-finetune": LmFinetune(lm=t5, questions=chain.questions, answer_length=12, **LM),
         "build-datastore": datastore,
         "eval-knn-lm": EvalKnnLm(datastore=datastore.make(folder / "datastore"), **store),
+        "weigh-bm25": WeighBm25(blocks=chain.blocks, questions=folder / "asked.txt", **parts),
         "late-embed": late,
         "late-finetune": LateFinetune(start=multi_vector, passages=passages, hard_negatives=0, **TRAINING),
         "late-rank": LateRank(

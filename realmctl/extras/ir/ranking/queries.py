@@ -1,8 +1,8 @@
 """Read queries: the texts to search for, with their ids and without answers.
 
 JSON lines, Parquet and Arrow hold the text under `question`, `query`, `text` or another name of question files (BEIR's queries.jsonl has
-`_id` and `text`). TREC's topics have number and title. A table of two columns holds an id and the text (MS MARCO's queries.tsv). Every other file is read as
-a question set (`questions.parse_questions`).
+`_id` and `text`). TREC's topics have number and title. A table of two columns holds an id and the text (MS MARCO's queries.tsv). A .txt has one query on a line.
+Every other file is read as a question set (`questions.parse_questions`).
 """
 
 from __future__ import annotations
@@ -74,6 +74,13 @@ def _records(path: Path) -> Iterator[tuple[str, str, str]]:
         return map(_named, json_lines(path))
     if len(columns) == 2 and not first.startswith(("[", "{")) and not ANSWER_LIST.fullmatch(columns[1].strip()):
         return _pairs(path, skip=1 if columns[0].strip().lower() in ID_FIELDS else 0)
+    if (
+        ".txt" in path.suffixes
+        and len(columns) == 1
+        and not first.startswith(("[", "{"))
+        and not names & {*TEXT_COLUMNS}
+    ):
+        return ((where, "", line.strip()) for where, line in text_rows(path))
     return _questions(path)
 
 

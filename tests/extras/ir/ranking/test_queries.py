@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -120,3 +121,14 @@ def test_an_id_has_the_same_names_for_questions_and_queries(tmp_path, name, layo
 def test_an_id_that_is_none_is_named(read):
     with pytest.raises(InputError, match="queries:1: "):
         read('{"id": ["q1"], "query": "who wrote it"}\n')
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_a_text_file_has_a_query_on_each_line(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_text(f"{start}who wrote it?\n\n  how, and why, was it written  \nwho wrote it?\n", encoding="utf-8")
+    assert [(each.id, each.question) for each in read_queries(path)] == [
+        ("1", "who wrote it?"), ("2", "how, and why, was it written"), ("3", "who wrote it?")
+    ]  # fmt: skip
+    (tmp_path / "table.txt").write_text("question,answer\nWho was Ada?,a writer\n", encoding="utf-8")
+    assert [each.question for each in read_queries(tmp_path / "table.txt")] == ["Who was Ada?"]
