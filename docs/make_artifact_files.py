@@ -380,7 +380,7 @@ KINDS: dict[str, Kind] = {
     "cloze-recall": Kind(
         "`eval-cloze`",
         {
-            "cloze.json": "recall of the sentences with intervals; with `--method hybrid` also the weight of BM25 that finds most",
+            "cloze.json": "recall of the sentences with intervals",
             "per-query.jsonl": "the reciprocal rank and the recall of each sentence, and the reciprocal rank of each title",
         },
         {},

@@ -17,7 +17,7 @@ from realmctl.training.settings.cloze import EvalClozeSettings
 class EvalCloze(EvalClozeSettings, Stage):
     """Measure retrieval without labels: sentences are cut out of their blocks, and each must find its block (cloze recall).
 
-    It compares retrievers, BM25 and hybrid search on one corpus. A retriever that gains may still lose on questions whose words the
+    It compares retrievers and BM25 on one corpus. A retriever that gains may still lose on questions whose words the
     documents do not use.
     """
 
@@ -28,7 +28,6 @@ class EvalCloze(EvalClozeSettings, Stage):
         "cloze_recall@5",
         "cloze_recall@20",
         "cloze_rr",
-        "bm25_weight",
         "gain",
         "gain_low",
         "gain_high",

@@ -10,7 +10,7 @@ Legend: N sentences, M passages, D projection.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -28,9 +28,8 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
-from realmctl.retrieval.names import Bm25Tokens, Fusion
+from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.block_search import scale_of
-from realmctl.retrieval.search.methods import fuse
 from realmctl.retrieval.search.postings import Postings
 from realmctl.retrieval.search.stems import Stems
 from realmctl.tokens.token_search import occurrences
@@ -271,30 +270,6 @@ def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:
     """The rank of passage n for sentence n: how many passages score as high or higher, its own included."""
     own_N1 = np.diagonal(score_NM)[:, None]
     found: Ranks = (score_NM >= own_N1).sum(1)
-    return found
-
-
-def fused_ranks(
-    score_NM: NDArray[np.float32], bm25_NM: NDArray[np.float32], weights: Iterable[float], fusion: Fusion, depth: int
-) -> dict[float, Ranks]:
-    """Ranks by hybrid search for each weight of BM25. A passage that neither ranking holds in its first `depth` stands last."""
-
-    def ranking(own_M: NDArray[np.float32], least: float) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        rows = np.argsort(-own_M, kind="stable")[:depth]
-        rows = rows[own_M[rows] > least]
-        return own_M[rows], rows
-
-    width = min(depth, score_NM.shape[1])
-    both = [
-        (ranking(dense_M, -np.inf), ranking(bm25_M, 0.0)) for dense_M, bm25_M in zip(score_NM, bm25_NM, strict=True)
-    ]
-    found = {}
-    for weight in weights:
-        total_NM = np.zeros(score_NM.shape, np.float32)
-        for total_M, rankings in zip(total_NM, both, strict=True):
-            scores, rows = fuse(rankings, width, (1.0, weight), fusion, scale=1.0)
-            total_M[rows] = scores
-        found[weight] = ranks_of(total_NM)
     return found
 
 

@@ -12,32 +12,24 @@ from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.questions.per_query import PER_QUERY, PerQuery
 from realmctl.retrieval.embedding.reused import same_retriever
-from realmctl.retrieval.names import HYBRID
-from realmctl.retrieval.search.profile import DEPTH
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.evaluation.cloze_recall import (
     DEPTHS,
     FEWEST_TITLES,
     ClozePassages,
     Ranks,
-    fused_ranks,
     gain,
     ranks_of,
     recall,
 )
 from realmctl.training.settings.cloze import EvalClozeSettings
 
-WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.5, 5.0, 10.0)
-"""Weights of BM25 that are tried. 0 is dense search alone."""
-
 
 def eval_cloze(settings: EvalClozeSettings, out: Writer) -> dict[str, object]:
     """Measure what the settings ask for, and write the measures of each sentence and title (per-query.jsonl).
 
     Returns:
-        `sentences` and `blocks`, their numbers, and of the titles `titles` and `title_rr`, the mean reciprocal rank; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
-        measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
-        reciprocal rank at each. With a start, `start`, the same measures of it, and the gain over it (dense over dense), of titles too, and of reworded titles.
+        `sentences` and `blocks`, their numbers, and of the titles `titles` and `title_rr`, the mean reciprocal rank; what `recall` returns for the method. With a start, `start`, the same measures of it, and the gain over it (dense over dense), of titles too, and of reworded titles.
     """
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed, settings.query_wordpieces)
@@ -75,24 +67,8 @@ def eval_cloze(settings: EvalClozeSettings, out: Writer) -> dict[str, object]:
             title_start_N, reworded_N = ranks_of(scores[-1][1]), titles.in_other_words()
             found |= _gain("title_gain", title_N, title_start_N)
             found |= _gain("reworded_title_gain", title_N[reworded_N], title_start_N[reworded_N])
-    if settings.method != HYBRID:
-        _write(out, words, asked_for)
-        return {**found, **recall(rank_N)}
-    bm25_NM = passages.bm25_scores(words, settings.bm25_stemmer, settings.bm25_tokens)
-    ranks = fused_ranks(score_NM, bm25_NM, WEIGHTS, settings.fusion, DEPTH)
-    rates = {weight: recall(each)["cloze_rr"] for weight, each in ranks.items()}
-    best = max(WEIGHTS, key=rates.__getitem__)
-    _write(out, words, {**asked_for, "cloze": (passages, ranks[best])})
-    return {
-        **found,
-        **recall(ranks[best]),
-        "dense": recall(rank_N),
-        "bm25": recall(ranks_of(bm25_NM)),
-        "bm25_weight": best,
-        "weights": rates,
-        **_gain("gain_over_dense", ranks[best], rank_N),
-        **_gain("gain_over_bm25", ranks[best], ranks_of(bm25_NM)),
-    }
+    _write(out, words, asked_for)
+    return {**found, **recall(rank_N)}
 
 
 def _write(out: Writer, words: Tokenizer, asked: Mapping[str, tuple[ClozePassages, Ranks]]) -> None:

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting
-from realmctl.retrieval.names import Bm25Tokens, Fusion
+from realmctl.retrieval.names import Bm25Tokens
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.settings.base import TrainSettings, check_loss_alarms
 
@@ -108,11 +108,7 @@ class EvalClozeSettings(Settings):
         explicit_only=True,
         default=None,
     )
-    method: Literal["dense", "bm25", "hybrid"] = setting(
-        "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",
-        default="dense",
-    )
-    fusion: Fusion = setting(help_texts.FUSION, default="scores", advanced=True)
+    method: Literal["dense", "bm25"] = setting("What is measured. dense: the retriever. bm25: BM25.", default="dense")
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
     bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces", advanced=True)
     sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)

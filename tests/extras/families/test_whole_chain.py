@@ -197,7 +197,7 @@ def test_the_other_stages_of_a_family(model_type: str, tmp_path: Path) -> None:
         blocks=blocks, spans=spans, retriever=retriever, index=index, encoder=masked, candidates=3, queries=4
     ).make(made / "utility")
     assert np.isfinite(measured.metrics["log_prob"])
-    cloze = EvalCloze(blocks=blocks, retriever=retriever, sentences=4, method="hybrid").make(made / "cloze")
+    cloze = EvalCloze(blocks=blocks, retriever=retriever, sentences=4).make(made / "cloze")
     assert cloze.metrics["sentences"] == 4
     store = BuildDatastore(encoder=masked, spans=spans).make(made / "datastore")
     neighbours = EvalKnnLm(encoder=masked, datastore=store, spans=spans, neighbours=4).make(made / "knn")

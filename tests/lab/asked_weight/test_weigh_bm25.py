@@ -72,7 +72,10 @@ def test_every_search_of_the_workspace_takes_it_for_its_retriever_alone(chain: C
     told = json.loads(ranking.make(chain.folder / "ranking").file("ranking.json").read_text(encoding="utf-8"))
     assert told["search"]["bm25_weight"] == weight
     for option in ({"bm25_weight": 1.0}, {"fusion": "ranks"}, {"bm25_tokens": "pieces"}):
-        assert realmctl.load_search(chain.folder, method="hybrid", **option).profile.bm25_weight == 1.0
+        assert realmctl.load_search(chain.folder, method="hybrid", **option).profile == SearchProfile.of(
+            chain.blocks, "hybrid", **option
+        )
+        assert SearchProfile.of(chain.blocks, "hybrid", retriever=chain.retriever, **option).bm25_weight == 1.0
     other = make_retriever(chain.folder / "other-retriever", chain.blocks, seed=5)
     assert SearchProfile.of(chain.blocks, "hybrid", retriever=other).bm25_weight == 1.0
     assert SearchProfile.of(chain.blocks, "hybrid", retriever=chain.retriever).bm25_weight == weight

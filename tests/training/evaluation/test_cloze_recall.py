@@ -343,33 +343,8 @@ def test_of_one_sentence_or_title_there_is_no_interval(chain: Chain):
         EvalCloze(blocks=chain.blocks, retriever=chain.retriever, titles=1)
 
 
-@pytest.mark.parametrize("fusion", ["ranks", "scores"])
-def test_fused_ranks_are_those_of_hybrid_search(fusion):
-    """By the sums of every passage's own parts, of rankings cut at the same depth; BM25 holds what shares a wordpiece alone."""
-    rng = np.random.default_rng(0)
-    dense, bm25 = rng.random((4, 30)).astype(np.float32), (rng.random((4, 30)) - 0.5).clip(0).astype(np.float32)
-    expected = []
-    for row in range(4):
-        total = np.zeros(30)
-        for own, scale, weight in ((dense[row], 1.6, 1.0), (bm25[row], 1.0, 0.5)):
-            order = np.argsort(-own)[:10]
-            first, last = own[order[0]], own[order[-1]]
-            sure = weight * np.sqrt(scale * (first - last))  # the tenth is the last
-            for rank, block in enumerate(order, 1):
-                if own[block] > 0:
-                    total[block] += (
-                        weight / (60 + rank) if fusion == "ranks" else sure * (own[block] - last) / (first - last)
-                    )
-        expected.append((total >= total[row]).sum())
-    found = cloze_recall.fused_ranks(dense, bm25, (0.0, 0.5), fusion, 10)
-    assert found[0.5].tolist() == expected
-    assert all(
-        rank == alone or rank == 30 for rank, alone in zip(found[0.0], cloze_recall.ranks_of(dense), strict=True)
-    )
-
-
-def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
-    """BM25 against its searcher over blocks that really lack the sentences; hybrid is never below the better weight of 0 and 1."""
+def test_eval_cloze_measures_either_search(chain: Chain, tmp_path):
+    """BM25 against its searcher over blocks that really lack the sentences."""
     inputs = {"blocks": chain.blocks, "sentences": 12, "precision": "fp32"}
     passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 0, seed=0)
     collator = Collator.of(Tokenizer.load(chain.blocks.path))
@@ -397,16 +372,6 @@ def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
         expected.append(sum(score >= scores[number] - 1e-6 for score in scores))
     bm25 = EvalCloze(**inputs, method="bm25").make(tmp_path / "bm25").metrics
     assert {name: bm25[name] for name in recall(np.array(expected))} == recall(np.array(expected))
-    both = EvalCloze(**inputs, method="hybrid", retriever=chain.retriever).make(tmp_path / "hybrid").metrics
-    assert both["dense"] == recall(ranks) and both["bm25"] == recall(np.array(expected))
-    assert both["cloze_rr"] == max(both["weights"].values()) == both["weights"][str(both["bm25_weight"])]
-    assert both["blocks"] == 40
-    settings = {"method": "hybrid", "retriever": chain.retriever, "fusion": "ranks", "bm25_stemmer": "english"}
-    by_ranks = EvalCloze(**inputs, **settings).make(tmp_path / "ranks").metrics
-    dense_NM = passages.scores(Retriever.load(chain.retriever.path), collator, "fp32")
-    bm25_NM = passages.bm25_scores(Tokenizer.load(chain.blocks.path), "english")
-    [ranks] = cloze_recall.fused_ranks(dense_NM, bm25_NM, (0.5,), "ranks", 100).values()
-    assert by_ranks["weights"]["0.5"] == recall(ranks)["cloze_rr"]
 
 
 def test_eval_cloze_asks_titles_too(chain: Chain, tmp_path, monkeypatch):
