@@ -141,7 +141,7 @@ def answers(folder: Path, most: int | None = None) -> dict[str, Any]:
 
 def commands() -> dict[str, Any]:
     """The commands that `--help` lists, and the stages of pipeline files where the room is there that has their schema."""
-    listed = re.findall(r"^│ ([a-z][a-z-]+) {2,}\S", realmctl("--help"), re.MULTILINE)
+    listed = re.findall(r"^│ ([a-z][a-z0-9-]+) {2,}\S", realmctl("--help"), re.MULTILINE)
     stages = stages_of(json.loads(realmctl("schema", "--json"))) if "schema" in listed else []
     return {"commands": sorted(listed), "stages": stages}
 
