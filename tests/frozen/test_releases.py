@@ -75,7 +75,7 @@ USES = {
     ),
     "datastore": ("eval-knn-lm", "--datastore", "build-datastore", "--encoder", "encoder", "--spans", "spans"),
     "knn-utility": ("compare", "eval-knn-lm"),
-    "bm25-weight": ("search", "Ada", "--method", "hybrid"),
+    "bm25-weight": ("compare", "weigh-bm25"),
     "late-encoder": ("late-embed", "--blocks", "blocks", "--encoder", "late-finetune/v1"),
     "late-index": ("late-rank", "--blocks", "blocks", "--late-index", "late-embed", "--queries", QUESTIONS),
 }
