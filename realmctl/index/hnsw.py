@@ -2,7 +2,7 @@
 
 hnswlib does not report write errors, forgets `ef` on load, does not record dimension or metric, accepts NaN, and crashes on
 a damaged file. So the size of a saved file is checked, a file is checked before it is loaded (hnsw_file.py), and `ef` is
-set after that. A graph never changes while it is searched. The scores of the rows found are computed from the vectors.
+set after that. A graph never changes while it is searched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from realmctl.index.canaries import check_canaries, choose_canaries, worse_canar
 from realmctl.index.hnsw_file import GraphShape, check_file, read_entry
 from realmctl.index.index_type import IndexDescription, IndexType, write_description
 from realmctl.index.names import hnswlib
-from realmctl.index.protocol import Index, RowIds, Vectors
+from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.rescored import UNREACHED, RescoredIndex, reach_recall
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import chunks
@@ -69,18 +69,19 @@ class HnswIndex(RescoredIndex):
         if self._graph.ef != ef:
             raise ResourceError(f"hnswlib did not take ef = {ef} (it says {self._graph.ef}); reinstall hnswlib 0.8.0.")
 
-    def find(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
-        """Return the ids that the graph finds; hnswlib widens a beam narrower than k to k.
+    def find(self, queries_BD: NDArray[np.float32], k: int) -> tuple[Scores, RowIds]:
+        """Return what the graph finds; hnswlib widens a beam narrower than k to k, and gives 1 - score.
 
         One query with too few results fails a whole call; then each is asked alone.
         """
         try:
-            labels, _ = self._graph.knn_query(queries_BD, k, num_threads=torch.get_num_threads())
-            return np.asarray(labels, dtype=np.int64)
+            labels, distances = self._graph.knn_query(queries_BD, k, num_threads=torch.get_num_threads())
+            return 1 - distances, labels.astype(np.int64)
         except RuntimeError:
             if len(queries_BD) == 1:
-                return np.full((1, k), UNREACHED, np.int64)
-        return np.concatenate([self.find(query[None], k) for query in queries_BD])
+                return np.empty((1, k), np.float32), np.full((1, k), UNREACHED, np.int64)
+        found = [self.find(query[None], k) for query in queries_BD]
+        return np.concatenate([scores for scores, _ in found]), np.concatenate([ids for _, ids in found])
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
             "again."
         )
     queries = np.ascontiguousarray(queries_BD, dtype=np.float32)
-    bad = np.flatnonzero(~np.isfinite(queries).all(axis=1))
-    if len(bad):
+    if not np.isfinite(queries).all():
+        bad = np.flatnonzero(~np.isfinite(queries).all(axis=1))
         raise NotFiniteError(
             f"{len(bad)} of {len(queries)} queries (the first is row {bad[0]}) hold NaN or infinite values, "
             "so they cannot be searched. The query encoder's weights are probably damaged or its "
@@ -72,6 +72,8 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
 
 def by_score(scores_BK: Scores, ids_BK: RowIds) -> tuple[Scores, RowIds]:
     """Sort each row by falling score, ties by rising id."""
+    if (scores_BK[:, 1:] < scores_BK[:, :-1]).all():
+        return scores_BK, ids_BK
     order = np.lexsort((ids_BK, -scores_BK), axis=-1)
     row_B1 = np.arange(len(order))[:, None]
     return scores_BK[row_B1, order], ids_BK[row_B1, order]

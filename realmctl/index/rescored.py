@@ -1,4 +1,4 @@
-"""Indexes that find rows by an approximation, and score the rows that they found with the stored vectors.
+"""Indexes that find rows by an approximation. The rows are scored with the stored vectors, where the approximation does not keep them itself.
 
 B queries, K answers, D dimension.
 """
@@ -48,15 +48,15 @@ class RescoredIndex(ABC):
         return self._exact.vectors(ids)
 
     @abstractmethod
-    def find(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
-        """Return k rows for each query, [B, k] in any order; UNREACHED where it finds fewer."""
+    def find(self, queries_BD: NDArray[np.float32], k: int) -> tuple[Scores | None, RowIds]:
+        """Return k rows for each query, [B, k] in any order; UNREACHED where it finds fewer. Scores only if they are inner products with the vectors."""
 
     def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         """Search as `Index.search` says. Queries that reach too few rows are answered by exact search."""
         if EXACT_FROM * k >= self.count:
             return self._exact.search(queries_BD, k)
         scores, ids = self.search_graph(queries_BD, k)
-        lost = (ids == UNREACHED).any(axis=1)
+        lost = ids[:, -1] == UNREACHED  # whose score is -inf
         if lost.any():
             scores[lost], ids[lost] = self._exact.search(queries_BD[lost], k)
         return scores, ids
@@ -64,13 +64,13 @@ class RescoredIndex(ABC):
     def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         """Search the approximation only. Ids are UNREACHED and scores -inf where it reaches fewer than k rows."""
         queries = check_queries(queries_BD, k, dimension=self.dimension)
-        found = self.find(queries, min(self.oversampled * k, self.count))
-        scores = np.empty(found.shape, np.float32)
-        at_once = max(1, GATHERED // max(1, found.shape[1] * self.dimension))
-        for part in slices(len(queries), at_once):
-            rows_BKD = self.vectors(np.maximum(found[part], 0).reshape(-1)).reshape(*found[part].shape, self.dimension)
-            scores[part] = np.matmul(rows_BKD, queries[part, :, None])[..., 0]
-        scores[found == UNREACHED] = -np.inf
+        scores, found = self.find(queries, min(self.oversampled * k, self.count))
+        if scores is None:
+            scores = np.empty(found.shape, np.float32)
+            for part in slices(len(queries), max(1, GATHERED // max(1, found.shape[1] * self.dimension))):
+                rows_BKD = self.vectors(np.maximum(found[part], 0).ravel()).reshape(*found[part].shape, self.dimension)
+                scores[part] = np.matmul(rows_BKD, queries[part, :, None])[..., 0]
+        np.copyto(scores, -np.inf, where=found == UNREACHED)
         scores, ids = by_score(scores, found)
         return scores[:, :k], ids[:, :k]
 

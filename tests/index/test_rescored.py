@@ -25,7 +25,7 @@ class Partial(RescoredIndex):
         self.asked.append(k)
         ids = brute_force(self.matrix, queries_BD, k)[1]
         ids[:, self.ef :] = UNREACHED
-        return ids[:, ::-1]
+        return None, ids[:, ::-1]
 
 
 @pytest.mark.parametrize(("k", "asked"), [(1, [4]), (5, [20]), (6, []), (60, []), (99, [])])

@@ -42,8 +42,8 @@ class Int8Index(RescoredIndex):
         super().__init__(vectors)
         self._codes, self._step_D = ExactIndex(codes, device), step_D
 
-    def find(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
-        return self._codes.search(queries_BD * self._step_D, k)[1]
+    def find(self, queries_BD: NDArray[np.float32], k: int) -> tuple[None, RowIds]:
+        return None, self._codes.search(queries_BD * self._step_D, k)[1]
 
 
 @dataclass(frozen=True)

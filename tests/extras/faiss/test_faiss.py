@@ -152,9 +152,15 @@ def test_what_cannot_work_is_refused(tmp_path, monkeypatch):
         build(folder, of("Flat"))
 
 
-def test_a_search_starts_no_threads_that_read_ahead(tmp_path):
+def test_a_large_part_is_mapped_and_a_search_starts_no_threads_that_read_ahead(tmp_path, monkeypatch):
     """faiss reads mapped lists ahead by 32 threads, which took three times as long as the search."""
-    build(folder_with(tmp_path, clustered(700)), of("IVF8,Flat", min_recall=0.0))
-    [(_, part)] = open_index(tmp_path).parts
+    vectors, queries = clustered(700), clustered(9, seed=1)
+    build(folder_with(tmp_path, vectors), of("IVF8,Flat", ef=8, min_recall=0.0))
+    of_memory = open_index(tmp_path).search(queries, 5)
+    monkeypatch.setattr("realmctl.extras.faiss.faiss_index.IN_MEMORY", 0)
+    index = open_index(tmp_path)
+    [(_, part)] = index.parts
     lists = faiss.downcast_InvertedLists(faiss.extract_index_ivf(part._part).invlists)
     assert isinstance(lists, faiss.OnDiskInvertedLists) and lists.prefetch_nthread == 0
+    for found, wanted in zip((*index.search(queries, 5), *of_memory), brute_force(vectors, queries, 5) * 2, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
