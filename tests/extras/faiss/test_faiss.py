@@ -162,5 +162,7 @@ def test_a_large_part_is_mapped_and_a_search_starts_no_threads_that_read_ahead(t
     [(_, part)] = index.parts
     lists = faiss.downcast_InvertedLists(faiss.extract_index_ivf(part._part).invlists)
     assert isinstance(lists, faiss.OnDiskInvertedLists) and lists.prefetch_nthread == 0
-    for found, wanted in zip((*index.search(queries, 5), *of_memory), brute_force(vectors, queries, 5) * 2, strict=True):
+    for found, wanted in zip(
+        (*index.search(queries, 5), *of_memory), brute_force(vectors, queries, 5) * 2, strict=True
+    ):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
