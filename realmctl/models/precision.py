@@ -71,6 +71,15 @@ def bf16_is_faster(device: torch.device) -> bool:
     return not {"amx_bf16", "bf16"}.isdisjoint(words) or {"avx512_bf16", "AuthenticAMD"} <= words
 
 
+def onednn_is_faster() -> bool:
+    """Return whether oneDNN computes products in float32 faster than MKL on this processor.
+
+    True on an AMD processor where PyTorch uses AVX-512 (the environment variable ATEN_CPU_CAPABILITY can forbid it) and offers oneDNN's linear product.
+    """
+    wide = "AuthenticAMD" in processor() and torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return wide and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
 @cache
 def processor() -> frozenset[str]:
     """Return the words of /proc/cpuinfo, which include the vendor and the instruction sets; empty where there is no such file."""

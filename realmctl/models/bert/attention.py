@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.precision import full_precision
@@ -36,17 +37,9 @@ def attend(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout,
 def attend_by_length(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
     """`attend` with one call for all rows of a length.
 
-    This is the fastest method on a CPU. With gradients it runs in float32, because the backward pass of PyTorch's
-    attention takes several times as long in bfloat16 there (benchmarks/pretrain_step.md).
+    This is the fastest method on a CPU. With gradients in bfloat16 the backward pass is our own, because that of PyTorch's
+    attention takes several times as long there (benchmarks/pretrain_step.md).
     """
-    if torch.is_grad_enabled() and query.requires_grad and torch.is_autocast_enabled("cpu"):
-        with full_precision(query.device):
-            context = attend_groups(query.float(), key_TAX.float(), value_TAX.float(), rows, dropout)
-            return context.to(query.dtype)
-    return attend_groups(query, key_TAX, value_TAX, rows, dropout)
-
-
-def attend_groups(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
     key, value = _by_length(key_TAX, rows), _by_length(value_TAX, rows)
     whole = query.ndim == 3
     asked = _by_length(query, rows) if whole else torch.split(query[rows.order_B], [count for count, _ in rows.groups])
@@ -109,4 +102,36 @@ def attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Token
 def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
     """All [B, tokens, A, X]; mask is bool, broadcastable to [B, A, query tokens, key tokens]."""
     heads_first = (query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
+    if torch.is_grad_enabled() and query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu":
+        with full_precision(query.device):
+            context: Tensor = _Attention.apply(*heads_first, dropout)  # type: ignore[no-untyped-call]
+        return context.transpose(1, 2)
     return F.scaled_dot_product_attention(*heads_first, attn_mask=mask, dropout_p=dropout).transpose(1, 2)
+
+
+class _Attention(torch.autograd.Function):
+    """Attention by matrix products in the type of its arguments, all [B, A, tokens, X]. The shares [B, A, query tokens, key tokens] are kept for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
+        scaled = query * query.shape[-1] ** -0.5
+        share = kept = torch._softmax(scaled @ key.mT, -1, False)
+        mask = None
+        if dropout:
+            kept, mask = torch.native_dropout(share, dropout, True)
+        ctx.save_for_backward(scaled, key, value, share, mask)
+        ctx.dropout = dropout
+        return kept @ value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        scaled, key, value, share, mask = ctx.saved_tensors
+        with full_precision(gradient.device):
+            of_share, kept = gradient @ value.mT, share
+            if mask is not None:
+                scale = 1 / (1 - ctx.dropout)
+                of_share, kept = (torch.native_dropout_backward(each, mask, scale) for each in (of_share, share))
+            of_score = torch._softmax_backward_data(of_share, share, -1, share.dtype)
+            of_query = of_score @ key * key.shape[-1] ** -0.5
+            return of_query, of_score.mT @ scaled, kept.mT @ gradient, None

@@ -8,8 +8,6 @@ Legend: B rows, T real tokens of the batch, P positions read, H hidden.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -24,7 +22,7 @@ from realmctl.models.bert.config import BertConfig
 from realmctl.models.bert.modules import BertLayer, draw_weights
 from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.families.known import family
-from realmctl.models.precision import processor
+from realmctl.models.precision import onednn_is_faster
 
 _WORTH_RECOMPUTING = 1 << 20
 """Activations with at least this many elements are computed again in the backward pass.
@@ -92,14 +90,11 @@ def _contract(layer: Any, expanded: Tensor) -> Tensor:
         return linear(layer.output.dense, activated)
 
 
-_PIECE = 512
-"""Tokens of one product. oneDNN reaches its full speed from 256 tokens on."""
-
 _NARROW = 256
 """MKL is faster for a layer with fewer inputs or outputs than this."""
 
 _STEP = 64
-"""The last oneDNN piece of a batch has a multiple of this many tokens. MKL computes the tokens that remain."""
+"""oneDNN computes a multiple of this many tokens, because it compiles code for every number. MKL computes the tokens that remain."""
 
 
 def linear(layer: nn.Linear, state_TI: Tensor) -> Tensor:
@@ -112,23 +107,13 @@ def linear(layer: nn.Linear, state_TI: Tensor) -> Tensor:
     return output_TO.view(*state_TI.shape[:-1], len(layer.weight))
 
 
-def onednn_is_faster() -> bool:
-    """Return whether `linear` should use oneDNN.
-
-    True on an AMD processor where PyTorch uses AVX-512 (the environment variable ATEN_CPU_CAPABILITY can forbid it) and
-    offers oneDNN's linear product.
-    """
-    wide = "AuthenticAMD" in processor() and torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return wide and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-
-
 class _Linear(torch.autograd.Function):
     """`F.linear` and its gradients."""
 
     @staticmethod
     def forward(ctx: Any, state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
         ctx.save_for_backward(state_TI, weight_OI)
-        return _by_pieces(state_TI, weight_OI, bias_O)
+        return _product(state_TI, weight_OI, bias_O)
 
     @staticmethod
     @once_differentiable
@@ -136,36 +121,21 @@ class _Linear(torch.autograd.Function):
         state_TI, weight_OI = ctx.saved_tensors
         needs_state, needs_weight, needs_bias = ctx.needs_input_grad
         return (
-            _by_pieces(gradient_TO, weight_OI.t(), None) if needs_state else None,
-            _weight_gradient(gradient_TO, state_TI) if needs_weight else None,
+            _product(gradient_TO, weight_OI.t(), None) if needs_state else None,
+            gradient_TO.t() @ state_TI if needs_weight else None,  # MKL is faster where the tokens are summed over
             gradient_TO.sum(0) if needs_bias else None,
         )
 
 
-def _by_pieces(state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
-    output_TO = state_TI.new_empty(len(state_TI), len(weight_OI))
-    for piece in _pieces(len(state_TI)):
-        output_TO[piece] = _library_for(piece)(state_TI[piece], weight_OI, bias_O)
-    return output_TO
+def _product(state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+    whole = len(state_TI) // _STEP * _STEP
+    rest_TI = state_TI[whole:]
+    if not whole:
+        return F.linear(rest_TI, weight_OI, bias_O)
+    output_TO = _onednn(state_TI[:whole], weight_OI, bias_O)
+    return torch.cat([output_TO, F.linear(rest_TI, weight_OI, bias_O)]) if len(rest_TI) else output_TO
 
 
-def _weight_gradient(gradient_TO: Tensor, state_TI: Tensor) -> Tensor:
-    total_OI = state_TI.new_zeros(gradient_TO.shape[1], state_TI.shape[1])
-    for piece in _pieces(len(state_TI)):
-        total_OI += _library_for(piece)(gradient_TO[piece].t(), state_TI[piece].t(), None)
-    return total_OI
-
-
-def _pieces(tokens: int) -> list[slice]:
-    whole = tokens - tokens % _STEP
-    cuts = [*range(0, whole, _PIECE), whole, tokens]
-    return [slice(start, stop) for start, stop in pairwise(cuts) if start < stop]
-
-
-def _library_for(piece: slice) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
-    return F.linear if (piece.stop - piece.start) % _STEP else _onednn
-
-
-def _onednn(left_TI: Tensor, right_OI: Tensor, bias_O: Tensor | None) -> Tensor:
-    product_TO: Tensor = torch.ops.mkldnn._linear_pointwise(left_TI, right_OI, bias_O, "none", [], "")
+def _onednn(state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+    product_TO: Tensor = torch.ops.mkldnn._linear_pointwise(state_TI, weight_OI, bias_O, "none", [], "")
     return product_TO

@@ -14,11 +14,13 @@ from torch import Tensor
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import to_device
 
-_BF16_MULTIPLE = 64
-"""On a CPU in bfloat16, the number of packed tokens is rounded up to a multiple of this by filler tokens.
+_MULTIPLE = 64
+"""On a CPU in bfloat16, and of many tokens in float32, the number of packed tokens is rounded up to a multiple of this by filler tokens.
 
 There oneDNN compiles code for every shape that it has not met, which takes longer than the product itself, and keeps it
 (benchmarks/pretrain_step.md). A filler token is a copy of a real one, but it has no attention and nothing reads it."""
+
+_MANY = 1024
 
 
 class TokenLayout:
@@ -27,7 +29,7 @@ class TokenLayout:
     Packed rows lie end to end by rising length, so rows of equal length are neighbours. The positions are computed on the CPU and
     sent to the batch's device, which then works on without an answer.
 
-    On a CPU in bfloat16, filler tokens follow them.
+    On a CPU filler tokens follow them.
 
     groups: (rows, tokens of each) of every length that occurs, by rising length.
     filler: number of filler tokens. longest: tokens of the longest row.
@@ -43,8 +45,8 @@ class TokenLayout:
         self.groups = [(count, length) for length, count in Counter[int](lengths_B.tolist()).items()]
         row_T, position_T = mask_BL[order_B].nonzero(as_tuple=True)
         device = self.mask_BL.device
-        rounded = device.type == "cpu" and torch.is_autocast_enabled("cpu")
-        self.filler = -len(row_T) % _BF16_MULTIPLE if rounded else 0
+        rounded = device.type == "cpu" and (len(row_T) >= _MANY or torch.is_autocast_enabled("cpu"))
+        self.filler = -len(row_T) % _MULTIPLE if rounded else 0
         self.longest = self.groups[-1][1] if self.groups else 0
         ends_E = F.pad(lengths_B.cumsum(0, dtype=torch.int32), (1, 0))
         self.ends_E = to_device(ends_E, device)

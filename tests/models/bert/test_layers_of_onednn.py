@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from realmctl.models import precision
 from realmctl.models.bert import layers
 
 pytestmark = pytest.mark.skipif(
@@ -16,19 +18,19 @@ SIZES = [(1,), (63,), (64,), (65,), (512,), (700,), (1100,), (3, 5), (2, 100), (
 
 
 @pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> list[slice]:
-    """The way of such processors, wherever the tests run; the pieces taken."""
-    taken: list[slice] = []
-    library_for = layers._library_for
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The way of such processors, wherever the tests run; how many tokens oneDNN computed at each call."""
+    taken: list[int] = []
+    onednn = layers._onednn
     monkeypatch.setattr(layers, "onednn_is_faster", lambda: True)
     monkeypatch.setattr(layers, "_NARROW", 1)
-    monkeypatch.setattr(layers, "_library_for", lambda piece: taken.append(piece) or library_for(piece))
+    monkeypatch.setattr(layers, "_onednn", lambda *given: taken.append(len(given[0])) or onednn(*given))
     return taken
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_equals_the_layer_in_double_precision(pieces: list[slice], size: tuple[int, ...], bias: bool) -> None:
+def test_equals_the_layer_in_double_precision(pieces: list[int], size: tuple[int, ...], bias: bool) -> None:
     torch.manual_seed(0)
     layer = nn.Linear(24, 40, bias=bias)
     state, weights = torch.randn(*size, 24, requires_grad=True), torch.randn(*size, 40)
@@ -39,24 +41,15 @@ def test_equals_the_layer_in_double_precision(pieces: list[slice], size: tuple[i
     expected = gradients(exact, wide, exact(wide), weights.double())
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5 * max(size) ** 0.5)
-    assert bool(pieces) == (0 not in size)
+    tokens = int(np.prod(size))
+    assert pieces == [tokens - tokens % 64] * (2 if tokens >= 64 else 0), "forward, and the gradient of the state"
 
 
 def gradients(layer: nn.Linear, state: Tensor, output: Tensor, weights: Tensor) -> list[Tensor]:
     return [output, *torch.autograd.grad(output, [state, *layer.parameters()], weights)]
 
 
-def test_few_sizes_whatever_the_batch() -> None:
-    """oneDNN keeps code for every size that it meets."""
-    for tokens in range(3000):
-        pieces = layers._pieces(tokens)
-        assert [token for piece in pieces for token in range(piece.start, piece.stop)] == [*range(tokens)]
-    sizes = {piece.stop - piece.start for tokens in range(3000) for piece in layers._pieces(tokens)}
-    of_onednn = {size for size in sizes if layers._library_for(slice(0, size)) is layers._onednn}
-    assert of_onednn == {*range(64, 513, 64)}
-
-
-def test_float32_products_do_not_round_to_bfloat16(pieces: list[slice]) -> None:
+def test_float32_products_do_not_round_to_bfloat16(pieces: list[int]) -> None:
     layer = nn.Linear(1, 1, bias=False)
     nn.init.constant_(layer.weight, 1 + 2**-12)
     state = torch.full((64, 1), 1 + 2**-11)
@@ -64,7 +57,7 @@ def test_float32_products_do_not_round_to_bfloat16(pieces: list[slice]) -> None:
     assert pieces
 
 
-def test_frozen_weights_get_no_gradient(pieces: list[slice]) -> None:
+def test_frozen_weights_get_no_gradient(pieces: list[int]) -> None:
     layer = nn.Linear(8, 8).requires_grad_(False)
     state = torch.randn(64, 8, requires_grad=True)
     layers.linear(layer, state).sum().backward()
@@ -74,7 +67,7 @@ def test_frozen_weights_get_no_gradient(pieces: list[slice]) -> None:
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(256, 256), (255, 1024), (1024, 255)])
 def test_narrow_layers_go_the_usual_way(
-    pieces: list[slice], monkeypatch: pytest.MonkeyPatch, inputs: int, outputs: int
+    pieces: list[int], monkeypatch: pytest.MonkeyPatch, inputs: int, outputs: int
 ) -> None:
     monkeypatch.setattr(layers, "_NARROW", 256)
     layer, state = nn.Linear(inputs, outputs), torch.randn(64, inputs)
@@ -83,7 +76,7 @@ def test_narrow_layers_go_the_usual_way(
 
 
 @pytest.mark.parametrize("kind", ["bf16 autocast", "double"])
-def test_other_number_formats_go_the_usual_way(pieces: list[slice], kind: str) -> None:
+def test_other_number_formats_go_the_usual_way(pieces: list[int], kind: str) -> None:
     layer, state = nn.Linear(8, 8), torch.randn(64, 8)
     if kind == "double":
         layer, state = layer.double(), state.double()
@@ -104,6 +97,6 @@ def test_other_number_formats_go_the_usual_way(pieces: list[slice], kind: str) -
     ],
 )
 def test_which_processors(monkeypatch: pytest.MonkeyPatch, maker: str, capability: str, faster: bool) -> None:
-    monkeypatch.setattr(layers, "processor", lambda: frozenset([maker]))
+    monkeypatch.setattr(precision, "processor", lambda: frozenset([maker]))
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    assert layers.onednn_is_faster() is faster
+    assert precision.onednn_is_faster() is faster
