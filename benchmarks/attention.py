@@ -3,7 +3,7 @@
     python benchmarks/attention.py [--threads 2] [--rounds 15] [--precision bf16]
 
 "By length" is what realmctl does: rows of equal length go into one call, without padding. With `--precision bf16` the inputs are bfloat16,
-and "by length" computes in float32, as realmctl does where gradients are needed. "In bfloat16" does not. The ratios are to attention row by row.
+and "in float32" converts them, as realmctl did until November 2026. The ratios are to attention row by row.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from realmctl.models.bert.attention import _attention, attend_by_length, attend_groups, attend_padded
+from realmctl.models.bert.attention import _attention, attend_by_length, attend_padded
 from realmctl.models.bert.token_layout import TokenLayout
 from realmctl.models.inputs import TokenBatch
+from realmctl.models.precision import full_precision
 
 SHAPES = {  # name: rows, shortest and longest row in tokens, heads, width of a head
     "reading practice of the demo": (64, 50, 90, 4, 32),
@@ -37,6 +38,11 @@ def by_row(query: Tensor, key: Tensor, value: Tensor, rows: TokenLayout, dropout
     return torch.cat([_attention(q[None], k[None], v[None], None, dropout)[0] for q, k, v in parts])
 
 
+def in_float32(query: Tensor, key: Tensor, value: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
+    with full_precision(query.device):
+        return attend_by_length(query.float(), key.float(), value.float(), rows, dropout).to(query.dtype)
+
+
 def main() -> None:
     """Time each way on each shape in turns, and print ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -49,7 +55,7 @@ def main() -> None:
     torch.manual_seed(0)
     ways: dict[str, Way] = {"by row": by_row, "by length": attend_by_length, "padded": attend_padded}
     if narrow:
-        ways["in bfloat16"] = attend_groups
+        ways["in float32"] = in_float32
     for name, (count, shortest, longest, heads, width) in SHAPES.items():
         lengths_B = torch.randint(shortest, longest + 1, (count,))
         mask_BL = torch.arange(int(lengths_B.max())) < lengths_B[:, None]

@@ -131,7 +131,9 @@ class _Attention(torch.autograd.Function):
             of_share, kept = gradient @ value.mT, share
             if mask is not None:
                 scale = 1 / (1 - ctx.dropout)
-                of_share, kept = (torch.native_dropout_backward(each, mask, scale) for each in (of_share, share))
+                of_share, kept = (
+                    torch.ops.aten.native_dropout_backward(each, mask, scale) for each in (of_share, share)
+                )
             of_score = torch._softmax_backward_data(of_share, share, -1, share.dtype)
             of_query = of_score @ key * key.shape[-1] ** -0.5
             return of_query, of_score.mT @ scaled, kept.mT @ gradient, None

@@ -15,7 +15,7 @@ from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import to_device
 
 _MULTIPLE = 64
-"""On a CPU in bfloat16, and of many tokens in float32, the number of packed tokens is rounded up to a multiple of this by filler tokens.
+"""On a CPU in bfloat16, and of many tokens without gradients, the number of packed tokens is rounded up to a multiple of this by filler tokens.
 
 There oneDNN compiles code for every shape that it has not met, which takes longer than the product itself, and keeps it
 (benchmarks/pretrain_step.md). A filler token is a copy of a real one, but it has no attention and nothing reads it."""
@@ -45,8 +45,8 @@ class TokenLayout:
         self.groups = [(count, length) for length, count in Counter[int](lengths_B.tolist()).items()]
         row_T, position_T = mask_BL[order_B].nonzero(as_tuple=True)
         device = self.mask_BL.device
-        rounded = device.type == "cpu" and (len(row_T) >= _MANY or torch.is_autocast_enabled("cpu"))
-        self.filler = -len(row_T) % _MULTIPLE if rounded else 0
+        rounded = torch.is_autocast_enabled("cpu") or (len(row_T) >= _MANY and not torch.is_grad_enabled())
+        self.filler = -len(row_T) % _MULTIPLE if rounded and device.type == "cpu" else 0
         self.longest = self.groups[-1][1] if self.groups else 0
         ends_E = F.pad(lengths_B.cumsum(0, dtype=torch.int32), (1, 0))
         self.ends_E = to_device(ends_E, device)
