@@ -28,8 +28,8 @@ from realmctl.models.precision import pick_device
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.search.reranking import Pair, Reranker
 
-ACTIVATIONS_ON_CPU = 2**18
-"""Floats of one hidden state that fit a core's cache while a batch passes through a layer."""
+ACTIVATIONS_ON_CPU, WITHOUT_PADDING = 2**18, 4
+"""Floats of one hidden state of a batch, and how many times as many are faster where no padding is computed (benchmarks/rerank.md)."""
 TOKENS_ON_ACCELERATOR = 2**15
 PAIRS_AT_ONCE = 4096
 """Pairs whose tokens are held in memory together, of which those of like length are read together."""
@@ -169,7 +169,8 @@ class CrossEncoder(Reranker):
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Rows of like length, the longest first, so that a lack of memory shows at once."""
         hidden = max(1, int(getattr(self.net.net.config, "hidden_size", 768)))
-        most = ACTIVATIONS_ON_CPU // hidden if self.device.type == "cpu" else TOKENS_ON_ACCELERATOR
+        larger = WITHOUT_PADDING if isinstance(self.net, Classifier) and self.net.is_known else 1
+        most = larger * ACTIVATIONS_ON_CPU // hidden if self.device.type == "cpu" else TOKENS_ON_ACCELERATOR
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         while order:
             count = max(1, most // max(1, lengths[order[0]]))
