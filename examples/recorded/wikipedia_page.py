@@ -91,7 +91,8 @@ Recall before fine-tuning, all questions together, with 95 % intervals over seed
 ## Recall before fine-tuning
 
 Recall@5: the share of questions with an answer in one of the five best blocks. Questions whose answer is in none
-of BM25's first 100 blocks are left out.
+of BM25's first 100 blocks are left out. SelQA's questions were asked about these articles. Those of the other sets were not: any block that holds the
+words of an answer counts.
 
 {recall}
 {unmeasured}
