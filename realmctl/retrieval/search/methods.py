@@ -160,9 +160,14 @@ def gaps(rankings: Sequence[tuple[Scores, RowIds]], width: int, scale: float) ->
     A ranking that is shorter is BM25's, whose other blocks have 0. width, scale: see `fuse`.
     """
     place = min(PLACE, width)
-    lasts = [scores[place - 1] if len(scores) >= place else 0.0 for scores, _ in rankings]
-    each = zip((GAP_OF_DENSE / scale, 1.0), rankings, lasts, strict=True)
-    return [factor * float(scores[0] - last) if len(scores) else 0.0 for factor, (scores, _), last in each]
+    found = []
+    for factor, (scores, _) in zip((GAP_OF_DENSE / scale, 1.0), rankings, strict=True):
+        if len(scores):
+            last = scores[place - 1] if len(scores) >= place else 0.0
+            found.append(factor * float(scores[0] - last))
+        else:  # nothing passed a filter, or no word is known
+            found.append(0.0)
+    return found
 
 
 def min_max(scores: Scores, width: int) -> NDArray[np.float64]:
