@@ -60,7 +60,8 @@ def process_group(device: torch.device) -> Iterator[None]:
         report = {"rank": rank, "code": known.exit_code if known else 1, "message": str(known or repr(error))}
         store.compare_set(FAILURE, "", json.dumps(report))
         raise
-    dist.destroy_process_group()
+    finally:  # after a failure too: PyTorch 2.13 aborts a process that ends with a broken group of gloo
+        dist.destroy_process_group()
 
 
 @contextmanager
