@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -21,6 +22,8 @@ from realmctl.amounts import duration_text
 
 SECONDS_BETWEEN_LINES = 30.0
 """How often progress is printed where there is no terminal."""
+SECONDS_BETWEEN_DRAWINGS = 0.1
+"""How often a live bar is drawn, at most."""
 MEASURED_SECONDS = 120.0
 """How long the speed is measured at least."""
 BOLD, PLAIN = "\x1b[1;32m", "\x1b[0m"
@@ -199,11 +202,14 @@ class _Bar:
         self, display: RichProgress, task: TaskID, total: int | None, what: str, unit: str, later: Sequence[str] = ()
     ) -> None:
         self.display, self.task, self.pace = display, task, Pace(total, later)
+        self.drawn = -math.inf
         display.reset(task, total=total, description=what, unit=unit, note="", pace="")
 
     def advance(self, n: int = 1, note: str = "") -> None:
         self.pace.advance(n)
-        self.display.update(self.task, completed=self.pace.done, note=note, pace=str(self.pace))
+        is_due = (now := time.monotonic()) - self.drawn > SECONDS_BETWEEN_DRAWINGS
+        self.drawn = now if is_due else self.drawn
+        self.display.update(self.task, completed=self.pace.done, note=note, pace=str(self.pace), refresh=is_due)
 
     def skip(self, n: int) -> None:
         self.pace.skip(n)
@@ -323,4 +329,5 @@ def _live() -> RichProgress:
         TextColumn("{task.fields[note]}", markup=False),
         TextColumn("{task.fields[pace]}", markup=False),
     )
-    return RichProgress(*columns, console=Console(stderr=True), transient=True)
+    # without a thread that draws: a process that has one cannot be forked (execution/shards.py)
+    return RichProgress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)

@@ -230,7 +230,7 @@ def _learned(recipe: TokenizerRecipe, corpus: CorpusFiles, workers: int, executo
         f"chunk: learning {recipe.size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}"
     )
     chosen = (page for number, page in enumerate(corpus.documents()) if number % stride == 0)
-    texts = map_units(texts_of, units(chosen), workers, executor=executor)
+    texts = map_units(texts_of, units(chosen), workers, executor=executor, here=True)
     return training.train((text for unit in texts for text in unit), recipe)
 
 
@@ -248,19 +248,21 @@ def map_chunks(
     executor: str,
     loaded: Tokenizer | None = None,
 ) -> Iterator[ChunkedUnit]:
-    """Yield the blocks of each unit in order, made by workers with the tokenizer of a folder. `loaded` is the same, for a worker in this process."""
-    alone = executor == LOCAL and worker_count(workers) == 1
-    words = loaded if alone and loaded else tokenizer
-    return map_units(chunk_unit, given, workers, initializer=prepare, initargs=(words, settings), executor=executor)
+    """Yield the blocks of each unit in order, made by workers with the tokenizer of a folder. `loaded` is the same, for workers that have the memory of this process."""
+    global _loaded
+    _loaded = (tokenizer, loaded) if loaded else None
+    args = tokenizer, settings
+    return map_units(chunk_unit, given, workers, initializer=prepare, initargs=args, executor=executor, here=True)
 
 
+_loaded: tuple[Path, Tokenizer] | None = None
 _cutter: Cutter
 
 
-def prepare(tokenizer: Path | Tokenizer, settings: ChunkSettings) -> None:
+def prepare(tokenizer: Path, settings: ChunkSettings) -> None:
     """Build the cutter of this process, since a cutter cannot be sent to one. `map_units` calls this once in each worker."""
     global _cutter
-    words = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer.load(tokenizer)
+    words = _loaded[1] if _loaded and _loaded[0] == tokenizer else Tokenizer.load(tokenizer)
     _cutter = cutter(words, settings)
 
 

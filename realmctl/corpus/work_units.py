@@ -19,10 +19,10 @@ from realmctl.corpus.wiki.dump_parts import DumpPart, parts
 from realmctl.inputs import rows, streams
 
 DOCUMENTS_PER_UNIT = 64
-CHARS_PER_UNIT = 2**20
+CHARS_PER_UNIT = 2**18
 WHOLE_FILE_BYTES = 2**22
 """A file of a folder that is at most so large, and not compressed, is read by a worker."""
-PART_BYTES = 2**20
+PART_BYTES = 2**19
 """A part of a dump has at least so many bytes."""
 EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4, rows.PARQUET: 2}
 
@@ -83,7 +83,7 @@ class ReadFiles:
 
 
 def units(pages: Iterable[Document | SkippedPage]) -> Iterator[Pages]:
-    """Group pages into units of about 1 MiB and at most 64 pages."""
+    """Group pages into units of about 256 KiB and at most 64 pages."""
     unit, size = Pages(), 0
     for page in pages:
         unit.append(page)
@@ -96,7 +96,7 @@ def units(pages: Iterable[Document | SkippedPage]) -> Iterator[Pages]:
 
 
 def corpus_units(corpus: CorpusFiles, local: bool = True) -> Iterator[CorpusUnit]:
-    """Yield the units of a corpus in order: documents, small files of folders, and parts of dumps, about 1 MiB in each.
+    """Yield the units of a corpus in order: documents, small files of folders, and parts of dumps, some 256 or 512 KiB in each.
 
     The caller adds what the workers found in the files (`ReadFiles.add_to`) and calls `corpus.finish`.
 

@@ -1,7 +1,7 @@
 """Run one function over work units on worker processes of this machine or of a cluster, with results in order.
 
-The result of a unit does not depend on which worker ran it or on the number of workers. Workers are spawned, never forked,
-because a fork after torch has started threads hangs. They leave Ctrl-C to their parent, and end with it even when it is killed.
+The result of a unit does not depend on which worker ran it or on the number of workers. Workers are spawned, because a fork after torch has
+started threads hangs; only a process without threads that asks for it is forked (`here`). Workers leave Ctrl-C to their parent, and end with it even when it is killed.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
 from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError, as_realmctl_error, is_panic
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import usable_cores
+from realmctl.execution.signals import STOP_SIGNALS
 from realmctl.registry import Registry
 
 Unit = TypeVar("Unit")
@@ -90,12 +92,16 @@ def map_units(
     initializer: Callable[..., None] | None = None,
     initargs: tuple[object, ...] = (),
     executor: str = LOCAL,
+    here: bool = False,
 ) -> Iterator[Result]:
     """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
 
     `function` and `initializer` must be importable (top level). One local worker runs in this process. Raises ResourceError
     when a worker dies, which most often means that memory ran out. An exception inside `function` or `initializer` is
     raised here unchanged. With another executor than "local", the workers run on its cluster.
+
+    here: whether this process may be one of the workers, and the others its forks, which have what `initializer` made of it. Small
+        work is then over before spawned workers would have started. Where a fork is not safe, workers are spawned.
     """
     if executor != LOCAL:
         worker_count(workers)
@@ -106,24 +112,60 @@ def map_units(
             initializer(*initargs)
         yield from map(function, units)
         return
-    waiting: deque[Future[Result]] = deque()
-    with _pool(worker_count(workers), initializer, initargs) as pool:
+    waiting: deque[tuple[Future[Result], Unit]] = deque()
+    here = here and _is_safe_to_fork()
+    if here and initializer:
+        initializer(*initargs)
+    given = (None, ()) if here else (initializer, initargs)
+    with _pool(worker_count(workers) - here, multiprocessing.get_context("fork") if here else _Spawn(), *given) as pool:
         for unit in units:
-            waiting.append(pool.submit(_call, function, unit))
+            waiting.append((pool.submit(_call, function, unit), unit))
             if len(waiting) >= AHEAD_PER_WORKER * worker_count(workers):
-                yield waiting.popleft().result()
+                yield _oldest(waiting, function, here)
         while waiting:
-            yield waiting.popleft().result()
+            yield _oldest(waiting, function, here)
+
+
+def _oldest(waiting: deque[tuple[Future[Result], Unit]], function: Callable[[Unit], Result], here: bool) -> Result:
+    """Return the oldest result. While it is not there, and if `here`, do units in this process that no worker has begun."""
+    while here and not waiting[0][0].done():
+        place = next((place for place, (future, _) in enumerate(waiting) if future.cancel()), None)
+        if place is None:
+            break
+        waiting[place] = (_done(function, waiting[place][1]), waiting[place][1])
+    return waiting.popleft()[0].result()
+
+
+def _done(function: Callable[[Unit], Result], unit: Unit) -> Future[Result]:
+    future: Future[Result] = Future()
+    try:
+        future.set_result(function(unit))
+    except Exception as error:
+        future.set_exception(error)  # it is raised in its turn
+    return future
+
+
+def _is_safe_to_fork() -> bool:
+    """Whether this process has one thread, so that no lock is held by another one. Before a fork OpenBLAS ends its threads, hence the first one, which does nothing."""
+    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return len([*Path("/proc/self/task").iterdir()]) == 1
 
 
 @contextmanager
 def _pool(
-    workers: int, initializer: Callable[..., None] | None, initargs: tuple[object, ...]
+    workers: int, context: BaseContext, initializer: Callable[..., None] | None, initargs: tuple[object, ...]
 ) -> Iterator[ProcessPoolExecutor]:
     before = set(multiprocessing.active_children())
-    context = _Spawn()
     pool = ProcessPoolExecutor(workers, context, _start, (initializer, initargs))
     try:
+        pool.submit(os.getpid)  # forks now, before `units` may start threads
         yield pool
         pool.shutdown()
     except BrokenProcessPool:
@@ -172,7 +214,11 @@ _failed_start: BaseException | None = None
 def _start(initializer: Callable[..., None] | None, initargs: tuple[object, ...]) -> None:
     global _failed_start
     standard_streams.prepare()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in STOP_SIGNALS:  # a fork has its parent's handlers
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)
+        elif signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         if initializer:

@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -97,7 +97,8 @@ class Tokenizer:
         self.rows = max(vocabulary.values()) + 1
         self.dtype = np.dtype(np.uint16 if self.rows <= 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
-        self._plain = _without_specials(tokenizer)
+        has_tokens = not all(token["special"] for token in added)
+        self._plain = _without_specials(tokenizer, setup, has_tokens)
         self._prepends = _normalizers(setup["normalizer"])[:1] == [PREPEND]
         self._setup = setup
         self._added = [token for token in added if not token["special"]]
@@ -421,14 +422,21 @@ class Tokenizer:
         return offsets if self._bert else [_trimmed(text, start - added, end - added) for start, end in offsets]
 
 
-def _without_specials(tokenizer: LibraryTokenizer) -> LibraryTokenizer:
-    """Return a copy to which special tokens are text, and which puts no blank before a text by itself.
+def _without_specials(tokenizer: LibraryTokenizer, setup: Mapping[str, Any], has_tokens: bool) -> LibraryTokenizer:
+    """Return a copy to which special tokens are text, and which puts no blank before a text by itself. has_tokens: whether tokens were added that are not special.
 
     A Unigram model holds its special tokens as pieces, and would find them in a text. Their ids stay theirs, under names that no
-    text has.
+    text has. Other models are not copied, which takes longer than all else.
     """
+    prepends = _normalizers(setup["normalizer"])[:1] == [PREPEND]
+    if not (prepends or has_tokens or setup["model"]["type"] == "Unigram"):
+        plain = LibraryTokenizer(tokenizer.model)
+        for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+            if (value := getattr(tokenizer, part)) is not None:
+                setattr(plain, part, value)
+        return plain
     setup = json.loads(tokenizer.to_str())
-    if _normalizers(setup["normalizer"])[:1] == [PREPEND]:
+    if prepends:
         setup["normalizer"] = {"type": "Sequence", "normalizers": _normalizers(setup["normalizer"])[1:]}
     if setup["model"]["type"] == "Unigram":
         setup["post_processor"] = None

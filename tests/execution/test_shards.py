@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -122,6 +123,62 @@ def test_workers_end_with_a_parent_that_is_killed():
     parent.kill()
     parent.wait()
     wait_until(lambda: not is_alive(worker))
+
+
+FORKED = """
+import json, os, signal, threading, time
+from pathlib import Path
+from realmctl.execution.shards import map_units
+from tests.fixtures import shard_functions as functions
+
+signal.signal(signal.SIGTERM, lambda *_: Path("terminated").touch())
+done, error = [], None
+try:
+    for unit in map_units(functions.fail_at_seven, range(40), 3, here=True):
+        done.append(unit)
+except LookupError as raised:
+    error = str(raised)
+made = map_units(functions.started_in, range(60), 3, initializer=functions.note_process, here=True)
+started = [*made]
+thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+thread.start()
+spawned = {process for _, process in map_units(functions.started_in, range(9), 2, initializer=functions.note_process, here=True)}
+print(json.dumps([os.getpid(), done, error, started, [*spawned]]), flush=True)
+"""
+
+
+def test_a_process_without_threads_is_a_worker_and_forks_the_others(tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", FORKED]
+    run = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    parent, done, error, started, spawned = json.loads(run.stdout)
+    assert done == list(range(7)) and error == "seven"
+    assert {initialized for initialized, _ in started} == {parent}, "the forks have what the parent prepared"
+    processes = {process for _, process in started}
+    assert parent in processes and len(processes) > 1
+    assert parent not in spawned, "a process with threads is not forked, and does no unit"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_forks_end_with_their_parent_and_without_its_handlers(tmp_path, number):
+    code = (
+        "import multiprocessing, os, signal; from pathlib import Path; from realmctl.execution.shards import map_units; from tests.fixtures.shard_functions import sleep\n"
+        "signal.signal(signal.SIGTERM, lambda *_: Path('handled').open('a').write(f'{os.getpid()} '))\n"
+        "for _ in map_units(sleep, range(9), 2, here=True): print(os.getpid(), multiprocessing.active_children()[0].pid, flush=True)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    assert parent.stdout is not None
+    main, worker = map(int, parent.stdout.readline().split())
+    try:
+        os.kill(worker if number == signal.SIGTERM else main, number)
+        wait_until(lambda: not is_alive(worker))
+        assert not (tmp_path / "handled").exists()
+    finally:
+        parent.kill()
+        parent.wait()
 
 
 def test_zero_workers_are_all_cores_and_fewer_is_a_mistake():
