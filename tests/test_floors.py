@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted([*(ROOT / "realmctl").rglob("*.py"), *(ROOT / "stages").rglob("*.py")])
 MODULES_NOT_TO_IMPORT = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "pty"}
 CALLS_NOT_TO_MAKE = {"eval", "exec", "compile", "__import__", "os.fork", "os.system", "os.popen", "torch.save"}
+FORKS = {"realmctl/execution/shards.py": {"calls os.fork", "processes that are not spawned"}}
+"""The one file that forks, and only a process that has no other thread: tests/execution/test_shards.py."""
 
 
 def test_the_floors_hold():
@@ -85,8 +87,8 @@ def problems_of_call(call: ast.Call) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_file_does_what_none_may(path):
-    text = path.read_text(encoding="utf-8")
-    assert not list(problems(ast.parse(text)))
+    found = {problem.rpartition(": ")[2] for problem in problems(ast.parse(path.read_text(encoding="utf-8")))}
+    assert found == FORKS.get(path.relative_to(ROOT).as_posix(), set())
 
 
 @pytest.mark.parametrize(

@@ -422,14 +422,14 @@ class Tokenizer:
         return offsets if self._bert else [_trimmed(text, start - added, end - added) for start, end in offsets]
 
 
-def _without_specials(tokenizer: LibraryTokenizer, setup: Mapping[str, Any], has_tokens: bool) -> LibraryTokenizer:
+def _without_specials(tokenizer: LibraryTokenizer, stated: Mapping[str, Any], has_tokens: bool) -> LibraryTokenizer:
     """Return a copy to which special tokens are text, and which puts no blank before a text by itself. has_tokens: whether tokens were added that are not special.
 
     A Unigram model holds its special tokens as pieces, and would find them in a text. Their ids stay theirs, under names that no
     text has. Other models are not copied, which takes longer than all else.
     """
-    prepends = _normalizers(setup["normalizer"])[:1] == [PREPEND]
-    if not (prepends or has_tokens or setup["model"]["type"] == "Unigram"):
+    prepends = _normalizers(stated["normalizer"])[:1] == [PREPEND]
+    if not (prepends or has_tokens or stated["model"]["type"] == "Unigram"):
         plain = LibraryTokenizer(tokenizer.model)
         for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
             if (value := getattr(tokenizer, part)) is not None:
