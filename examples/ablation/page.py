@@ -10,7 +10,7 @@ from limits import LIMITS
 from notation import DASH, interval, listed, mean_and_sd, number, signed, table
 from results import Runs
 from spread import difference, spread
-from tuning import grid_table, staleness_table
+from tuning import costs_table, grid_table, staleness_table
 
 HEADER = (
     "variant",
@@ -100,6 +100,10 @@ when the index is replaced, and overlap is the share of the old index's candidat
 ([index refresh](../../refresh.md)). Both are means over all replacements of a run, the one by the published index included.
 
 {staleness_table(runs, grid)}
+
+What an older index costs: recall@5 minus that of the freshest index with the same rate and seed. The bounds were chosen in view of these runs.
+
+{costs_table(runs, grid)}
 
 ## Runs that collapsed
 

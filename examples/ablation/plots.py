@@ -14,7 +14,7 @@ from grid import Grid
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results import Line, Runs
-from tuning import REFRESHING, drift_points
+from tuning import REFRESHING, by_period, costs_of_age
 
 MASKING = (REALM, SPAN, UNIFORM, NEVER)
 Curve = tuple[Sequence[float], Sequence[float]]
@@ -31,7 +31,7 @@ def draw_all(runs: Runs, grid: Grid, folder: Path) -> list[tuple[str, str]]:
         ),
         (
             "staleness.svg",
-            "Exact match against the refresh period, and against the drift of the embeddings; dev seeds",
+            "Exact match against the refresh period, and what an old index costs against the share of its candidates that a new one finds too; dev seeds",
             staleness(runs, grid),
         ),
         (
@@ -66,23 +66,29 @@ def arms(runs: Runs, grid: Grid) -> Figure | None:
 
 def staleness(runs: Runs, grid: Grid) -> Figure | None:
     """Draw the dev runs of the arms that differ in the refresh period, a color for each rate."""
-    points = {rate: drift_points(runs, grid, rate) for rate in grid.rates}
+    points = {rate: by_period(runs, grid, rate) for rate in grid.rates}
     if not any(points.values()):
         return None
-    periods = list(dict.fromkeys(period for found in points.values() for period, _, _ in found))
+    named = {period for found in points.values() for period, _ in found}
+    periods = [*sorted(named - {"never", "auto"}, key=int), *(last for last in ("never", "auto") if last in named)]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 3.2), layout="constrained")
-        by_period, by_drift = figure.subplots(1, 2, sharey=True)
+        scores, costs = figure.subplots(1, 2)
         for color, (rate, found) in zip(COLORS, points.items(), strict=False):
-            means = {period: [em for each, _, em in found if each == period] for period in periods}
+            means = {period: [em for each, em in found if each == period] for period in periods}
             there = [period for period in periods if means[period]]
             places = [periods.index(period) for period in there]
-            by_period.plot(places, [fmean(means[period]) for period in there], color=color, marker="o", label=rate)
-            by_drift.plot([drift for _, drift, _ in found], [em for _, _, em in found], "o", color=color)
-        by_period.set(
-            xticks=range(len(periods)), xticklabels=periods, xlabel="steps between refreshes", ylabel="EM, dev"
+            if not there:
+                continue
+            scores.plot(places, [fmean(means[period]) for period in there], color=color, marker="o", label=rate)
+            at_rate = costs_of_age(runs, grid, rate)
+            costs.plot([overlap for overlap, _ in at_rate], [cost for _, cost in at_rate], "o", color=color)
+        scores.set(xticks=range(len(periods)), xticklabels=periods, xlabel="steps between refreshes", ylabel="EM, dev")
+        costs.axhline(0, color="black", linewidth=0.8)
+        costs.set(
+            xlabel="share of the old index's candidates that a new one finds too",
+            ylabel="recall@5, minus that of\nthe freshest index",
         )
-        by_drift.set(xscale="log", xlabel="mean drift when the index is replaced")
         figure.legend(loc="outside upper center", ncols=len(COLORS), title="rate")
     return figure
 

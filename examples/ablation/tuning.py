@@ -1,15 +1,18 @@
 """The tables of the dev seeds: the grid of every arm, and staleness at every rate."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from arms import ARMS, BY_DRIFT, REALM, STALE, Arm
 from grid import Grid
-from notation import grid_cell, number, table
+from notation import grid_cell, number, signed, table
 from results import Line, Runs
 
 REFRESHING = (REALM, *STALE, BY_DRIFT)
 """From the freshest index to the stalest, and the one that follows the drift."""
+OVERLAPS = (0.0, 0.5, 0.65, 0.75, 1.01)
+"""Bounds of the bands of costs."""
 
 
 def grid_table(runs: Runs, grid: Grid) -> str:
@@ -43,8 +46,7 @@ def staleness_table(runs: Runs, grid: Grid) -> str:
 
 def _staleness_rows(runs: Runs, grid: Grid, rate: str) -> Iterator[list[str]]:
     for arm in REFRESHING:
-        lines = [line for seed, line in runs.of("dev", arm.key, rate).items() if seed in grid.seeds["dev"]]
-        if lines:
+        if lines := [*_dev(runs, grid, arm, rate).values()]:
             means = [fmean(_at_swaps(line, name)) for name in ("index_drift", "index_overlap") for line in lines]
             half = len(lines)
             yield [
@@ -69,11 +71,43 @@ def _at_swaps(line: Line, name: str) -> list[float]:
     return [value for value in line["training"]["swaps"][name] if value is not None]
 
 
-def drift_points(runs: Runs, grid: Grid, rate: str) -> list[tuple[str, float, float]]:
-    """Return (refresh period, mean drift at a swap, exact match) of every dev run of a rate."""
+def by_period(runs: Runs, grid: Grid, rate: str) -> list[tuple[str, float]]:
+    """Return (refresh period, exact match) of every dev run of a rate."""
     return [
-        (str(line["training"]["refresh_every"]), fmean(_at_swaps(line, "index_drift")), line["scores"]["em"])
+        (str(line["training"]["refresh_every"]), line["scores"]["em"])
         for arm in REFRESHING
-        for line in runs.of("dev", arm.key, rate).values()
-        if line["seed"] in grid.seeds["dev"]
+        for line in _dev(runs, grid, arm, rate).values()
     ]
+
+
+def costs_of_age(runs: Runs, grid: Grid, rate: str) -> list[tuple[float, float]]:
+    """Return (mean overlap at a swap, recall@5 minus that of REALM with the same seed) of every dev run of a rate with an older index."""
+    fresh = _dev(runs, grid, REALM, rate)
+    return [
+        (fmean(_at_swaps(line, "index_overlap")), line["scores"]["recall@5"] - fresh[seed]["scores"]["recall@5"])
+        for arm in STALE
+        for seed, line in _dev(runs, grid, arm, rate).items()
+        if seed in fresh
+    ]
+
+
+def costs_table(runs: Runs, grid: Grid) -> str:
+    """Return what older indexes cost, by how many of their candidates a new index finds too. The bounds were chosen in view of the runs."""
+    costs = [point for rate in grid.rates for point in costs_of_age(runs, grid, rate)]
+    rows = []
+    for low, high in pairwise(OVERLAPS):
+        found = [cost for overlap, cost in costs if low <= overlap < high]
+        if found:
+            bounds = (
+                f"{number(low)} or more"
+                if high > 1
+                else f"{number(low)} to {number(high)}"
+                if low
+                else f"below {number(high)}"
+            )
+            rows.append([bounds, str(len(found)), signed(fmean(found)), signed(min(found))])
+    return table(["overlap at a swap", "runs", "recall@5: mean", "the worst"], rows)
+
+
+def _dev(runs: Runs, grid: Grid, arm: Arm, rate: str) -> dict[int, Line]:
+    return {seed: line for seed, line in runs.of("dev", arm.key, rate).items() if seed in grid.seeds["dev"]}

@@ -157,3 +157,21 @@ def test_runs_of_different_settings_are_refused(tmp_path: Path) -> None:
 def test_a_page_without_suffix_is_refused(tmp_path: Path) -> None:
     code, _, err = run_program(write(tmp_path / "runs.jsonl", []), tmp_path / "page")
     assert code == 2 and "page.md" in err
+
+
+def test_an_old_index_is_compared_with_the_freshest_of_the_same_rate_and_seed(tmp_path: Path) -> None:
+    def with_overlap(arm: str, seed: int, overlap: float, recall: float, rate: str = "5e-4") -> Line:
+        swaps = {"recall@5": [recall], "index_drift": [0.1], "index_overlap": [overlap]}
+        training = {"steps": [1, 16], "swaps": swaps, "refresh_every": 8, "utility": [], "alarms": {}}
+        made = line(arm, seed=seed, em=0.1, rate=rate, split="dev", training=training)
+        return {**made, "scores": {**made["scores"], "recall@5": recall}}
+
+    lines = [
+        with_overlap("realm", 23, 0.95, 0.8),
+        with_overlap("refresh-never", 23, 0.4, 0.6),  # costs .2
+        with_overlap("refresh-10x", 23, 0.45, 0.7),  # costs .1
+        with_overlap("refresh-3x", 23, 0.9, 0.8),
+        with_overlap("refresh-never", 24, 0.4, 0.1),  # its fresh run is missing
+    ]
+    found = rows(page_of(lines, tmp_path))
+    assert found["below .500"] == [["2", "-.150", "-.200"]] and found[".750 or more"] == [["1", "+.000", "+.000"]]
