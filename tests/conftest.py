@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from realmctl.artifacts import Artifact
     from tests.fixtures.chain import Chain
 
+gc.disable()  # until all tests are collected, which imports a million objects
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process that a test starts compiles the package anew
+sys.dont_write_bytecode = False
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores, and so do the children of their tests
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -39,6 +44,12 @@ DOCUMENT = {
 }
 Command = Callable[..., tuple[int, str, str]]
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is collected among what tests make, not among modules and tests, which stay."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
