@@ -32,6 +32,8 @@ Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 AHEAD_PER_WORKER = 3
 """Units read ahead of the results, times the number of workers."""
+SWITCH_SECONDS = 5e-4
+"""How long this process may compute before its thread that gives units to the workers has a turn. Python's 5 ms leave workers idle."""
 LOCAL = "local"
 EXECUTORS = Registry("executor", group="realmctl.executors", core={})
 """What runs units elsewhere than on this machine."""
@@ -162,15 +164,17 @@ def _is_safe_to_fork() -> bool:
 def _pool(
     workers: int, context: BaseContext, initializer: Callable[..., None] | None, initargs: tuple[object, ...]
 ) -> Iterator[ProcessPoolExecutor]:
-    before = set(multiprocessing.active_children())
+    before, switch = set(multiprocessing.active_children()), sys.getswitchinterval()
     pool = ProcessPoolExecutor(workers, context, _start, (initializer, initargs))
     try:
         pool.submit(os.getpid)  # forks now, before `units` may start threads
+        sys.setswitchinterval(SWITCH_SECONDS)
         yield pool
         pool.shutdown()
     except BrokenProcessPool:
         raise ResourceError(f"a worker process died, most likely because memory ran out. {FEWER_PROCESSES}") from None
     finally:
+        sys.setswitchinterval(switch)
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()
         pool.shutdown(cancel_futures=True)
