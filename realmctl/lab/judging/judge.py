@@ -22,7 +22,16 @@ class Judge(JudgeSettings, Stage):
     """
 
     makes = "judgements"
-    headline = ("judged", "unjudged", "judged_queries", "repeated_kappa", "swapped_kappa", "human_kappa", "grade_*")
+    headline = (
+        "judged",
+        "unjudged",
+        "judged_queries",
+        "repeated_kappa",
+        "swapped_kappa",
+        "human_kappa",
+        "human_recall",
+        "grade_*",
+    )
     resumable = True
 
     def check(self) -> None:

@@ -208,13 +208,21 @@ def _agreement(
         if name in people.get(query, ())
     ]
     if both:
-        report["human"] = agreement(((query, int(one > 0), int(two >= RELEVANT)) for query, one, two in both), 2)
+        report["human"] = _with_people([(query, int(one > 0), int(two >= RELEVANT)) for query, one, two in both], 2)
         relevant = [two >= RELEVANT for _, one, two in both if one > 0]
         if relevant:
             report["human"]["recall"] = round(sum(relevant) / len(relevant), 6)
         if any(one > 1 for _, one, _ in both) and all(one in GRADES for _, one, _ in both):
-            report["human_grades"] = agreement(both, len(GRADES))
+            report["human_grades"] = _with_people(both, len(GRADES))
     return report
+
+
+def _with_people(both: Sequence[tuple[str, int, int]], grades: int) -> dict[str, object]:
+    """Agreement of people (first) and the model. Where people gave one grade alone, kappa is 0 whatever the model says, so it is left out."""
+    found = agreement(both, grades)
+    if len({one for _, one, _ in both}) > 1:
+        return found
+    return {name: value for name, value in found.items() if "kappa" not in name}
 
 
 def _write(

@@ -149,6 +149,18 @@ def test_agreement_with_people(chain: Chain, rankings, tmp_path):
     assert made.metrics["human_recall"] == pytest.approx(sum(relevant) / len(relevant), abs=1e-6)
 
 
+def test_people_who_named_relevant_passages_alone_give_no_kappa(chain: Chain, rankings, tmp_path):
+    """It would be 0 for any judge."""
+    (query, found), *_ = dict(read_run(rankings[0] / "run.trec")).items()
+    (tmp_path / "people").write_text("".join(f"{query} 0 {name} 2\n" for name in [*found][:4]))
+    grades = iter([3, 0, 2, 1])
+    with chat_server(lambda number, body: told(next(grades, 0))) as server:
+        given = {"qrels": tmp_path / "people", "depth": 4, "repeated": 0, "parallel": 1}
+        made = stage(chain, server.url, rankings[:1], **given).make(tmp_path / "out")
+    assert not [name for name in made.metrics if "kappa" in name]
+    assert made.metrics["human_pairs"] == 4 and made.metrics["human_recall"] == 0.5
+
+
 def test_an_answer_without_a_grade_is_asked_for_again_and_never_guessed(chain: Chain, rankings, tmp_path):
     def judge(number: int, body: dict) -> str:
         query, passage, _ = parts(body)
