@@ -151,7 +151,7 @@ def ranked_queries(
         scored = reranking.scores([query.question for query in part], first)
         on_progress(len(part))
         for query, names, (scores, _), new, before in zip(part, named, found, scored, ranked, strict=True):
-            places, after = sorted_again(scores, new)
+            places, after = sorted_again(scores, reranking.weighed(new, scores / searcher.temperature))
             yield RankedQuery(query, *_top([names[place] for place in places.tolist()], after, settings.top), before)
 
 

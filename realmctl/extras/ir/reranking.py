@@ -25,6 +25,7 @@ from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.trec import Relevance, read_run, run_lines, trec_name, trec_named
 from realmctl.index.protocol import Scores
 from realmctl.log import progress, warn
+from realmctl.retrieval.search.profile import SearchProfile, temperature_of
 from realmctl.retrieval.search.reranking import Reranking
 
 QUERIES_AT_ONCE = 32
@@ -37,6 +38,18 @@ class RerankedRanking(RankingDescription):
     """A ranking with what reranked it."""
 
     reranker: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstRanking(RankingDescription):
+    """A ranking, with how it was searched. None: it is not told."""
+
+    search: SearchProfile | None = None
+
+    @property
+    def temperature(self) -> float | None:
+        """By what its scores are divided in p(z|x); None where they are no scores of a search."""
+        return None if self.search is None or self.reranked is not None else temperature_of(self.search.fusion)
 
 
 def sorted_again(scores: Scores, first: NDArray[np.float32]) -> tuple[NDArray[np.int64], Scores]:
@@ -59,7 +72,7 @@ def write_reranked(
 ) -> dict[str, float]:
     """Write a ranking whose first hits are in the order of the reranker: run.trec, queries.jsonl and ranking.json.
 
-    A document is read as its blocks, and has the best of their scores (MaxP). A run that was interrupted continues behind the last queries that it
+    A document is read as its blocks, and has the best of their scores (MaxP). To likelihoods the search's logits are added, where the ranking tells its search. A run that was interrupted continues behind the last queries that it
     has read.
 
     Args:
@@ -75,7 +88,8 @@ def write_reranked(
     Raises:
         InputError: the ranking names a block that is not in the blocks.
     """
-    unit = read_description(ranking.file(RANKING), RankingDescription).unit
+    described = read_description(ranking.file(RANKING), FirstRanking)
+    unit = described.unit
     with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
         texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
     corpus = Corpus(blocks)
@@ -93,6 +107,8 @@ def write_reranked(
             own = [[[held[row] for row in rows[name]] for name in names] for names in first]
             scored = scores_of_units(reranking, [texts[query] for query, _ in part], own)
             for (query, _), (names, scores), best in zip(part, ranked, scored, strict=True):
+                if described.temperature:
+                    best = reranking.weighed(best, scores / described.temperature)
                 places, new = sorted_again(scores, best)
                 ranks = run_lines(query, [names[place] for place in places.tolist()], new, "realmctl-rerank")
                 file.write("".join(ranks).encode())

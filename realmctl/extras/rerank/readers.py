@@ -1,7 +1,7 @@
 """REALM's own readers as rerankers: they read a question and a block together too.
 
-A qa-model's reader scores the spans of a block as answers: a block has the logarithm of their summed exponentials, which is its part in the likelihood of
-some answer, before the retriever's score. A pre-trained model's reader fills masks: a block has the log-probability of the question's wordpieces, each
+A qa-model's reader scores the spans of a block as answers: a block has the logarithm of their summed exponentials. With the log p(z|x) that the search adds it is the block's
+part in the likelihood of some answer, as `ask` computes it. A pre-trained model's reader fills masks: a block has the log-probability of the question's wordpieces, each
 hidden once, in HIDINGS inputs that hide every HIDINGS-th one. Titles are not read.
 Legend: B pairs, L tokens, S spans, M hidden wordpieces of a question.
 """
@@ -66,6 +66,8 @@ class _ByWordpieces(Reranker):
 
 class QaReader(_ByWordpieces):
     """The span reader of a fine-tuned model."""
+
+    is_likelihood = True
 
     def __init__(self, artifact: Artifact, device: str) -> None:
         described = describe_qa_model(artifact)

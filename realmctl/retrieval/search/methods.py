@@ -28,20 +28,16 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.names import HYBRID, RANKERS, Fusion, search_methods
 from realmctl.retrieval.search.block_search import BlockSearch, Ranker, SearchInputs
-from realmctl.retrieval.search.profile import DEPTH, SearchProfile
+from realmctl.retrieval.search.profile import DEPTH, RRF_K, SearchProfile, temperature_of
 
 if TYPE_CHECKING:
     from realmctl.retrieval.search.searcher import Searcher
 
-RRF_K = 60
-"""The constant of the paper."""
 FUSED = ("dense", "bm25")
 PLACE = 10
 """The rank whose score shows how far the first one stands out."""
 GAP_OF_DENSE = 32.0
 """Factor of the gap of dense retrieval, in cosines: with it both gaps are alike where both rankings find as much."""
-TEMPERATURE = 0.13
-"""By what fused scores from 0 to 1 are divided in p(z|x)."""
 SMALLEST = 1e-9
 """Smallest difference between the ends of a ranking, where all its scores are equal."""
 
@@ -118,7 +114,7 @@ class Hybrid(BlockSearch):
     ) -> None:
         self.searchers, self.depth, self.fusion = searchers, depth, fusion
         self.weights = weights or [1.0] * len(searchers)
-        self.temperature = TEMPERATURE * (1 / (RRF_K + 1) if fusion == "ranks" else 1)
+        self.temperature = temperature_of(fusion)
         self.corpus, self.wordpiece = searchers[0].corpus, searchers[0].wordpiece
 
     def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:

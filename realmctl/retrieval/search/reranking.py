@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,12 @@ class Pair:
 
 
 class Reranker(ABC):
-    """Says how relevant texts are to questions. A score has no unit: only scores of one question are compared."""
+    """Says how relevant texts are to questions. A score has no unit: only scores of one question are compared.
+
+    is_likelihood: a score is a log-likelihood, log p(y|z,x), to which the search's log p(z|x) is added (REALM, equation 1).
+    """
+
+    is_likelihood: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -89,11 +94,17 @@ class Reranking:
         ]
         return np.split(self.model.scores(pairs), np.cumsum([len(own) for own in blocks])[:-1]) if blocks else []
 
+    def weighed(self, scores: NDArray[np.float32], logits: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+        """Scores, float32 [n], to which what the search says of the same texts is added, where they are likelihoods. logits: float [at least n]."""
+        return (scores + logits[: len(scores)]).astype(np.float32) if self.model.is_likelihood else scores
+
     def hits(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
         """The hits of each question by falling score of the reranker, which they then have; equal scores keep their order."""
         scored = self.scores(questions, [[hit.block for hit in own] for own in hits])
         found = []
-        for own, scores in zip(hits, scored, strict=True):
+        for own, read in zip(hits, scored, strict=True):
+            prior = np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny))
+            scores = self.weighed(read, prior)
             weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
             shares = weights / weights.sum()
             found.append(

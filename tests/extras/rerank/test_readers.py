@@ -9,6 +9,9 @@ import torch
 import realmctl
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
+from realmctl.extras.ir.rank import Rank
+from realmctl.extras.ir.ranking.trec import read_run
+from realmctl.extras.ir.rerank import Rerank
 from realmctl.extras.rerank.readers import HIDINGS, ModelReader, QaReader
 from realmctl.models.span_head import LOWEST
 from realmctl.retrieval.answering.qa_model import QaModel
@@ -69,9 +72,41 @@ def test_a_series_of_models_is_opened_by_its_kind_and_what_reads_no_blocks_is_re
         Reranking.of(closed.path, None)
 
 
-def test_a_search_is_reranked_by_a_reader(chain: Chain, qa_model):
-    search = realmctl.load_search(chain.folder, method="dense", rerank=qa_model.path, rerank_depth=12)
-    plain = realmctl.load_search(chain.folder, method="dense").search(QUESTION, 12)
-    scores = QaReader.open(qa_model.path, "cpu").scores(pairs(chain, [hit.row for hit in plain]))
-    best = [plain[place].row for place in np.argsort(-scores, kind="stable")[:4]]
-    assert [hit.row for hit in search.search(QUESTION, 4)] == best
+@pytest.mark.parametrize("method", ["dense", "hybrid"])
+def test_a_search_adds_its_own_probability_to_the_likelihood_of_a_reader(chain: Chain, qa_model, method):
+    """REALM's equation 1, as `ask` has it."""
+    search = realmctl.load_search(chain.folder, method=method, rerank=qa_model.path, rerank_depth=12)
+    plain = realmctl.load_search(chain.folder, method=method).search(QUESTION, 12)
+    read = QaReader.open(qa_model.path, "cpu").scores(pairs(chain, [hit.row for hit in plain]))
+    scores = read + np.log([hit.probability for hit in plain])
+    best = np.argsort(-scores, kind="stable")
+    found = search.search(QUESTION, 12)
+    assert [hit.row for hit in found] == [plain[place].row for place in best]
+    assert [hit.score for hit in found] == pytest.approx(scores[best], abs=1e-4)
+    assert list(best) not in (list(range(12)), np.argsort(-read, kind="stable").tolist())
+
+
+def test_a_ranking_is_reranked_as_a_search_is(chain: Chain, qa_model, tmp_path):
+    """By `rank` and by `rerank`. A ranking that was reranked tells no probability, and the reader's likelihood counts alone."""
+    (tmp_path / "queries.tsv").write_text(f"q\t{QUESTION}\n")
+    given = {
+        "blocks": chain.blocks,
+        "retriever": chain.retriever,
+        "index": chain.index,
+        "queries": tmp_path / "queries.tsv",
+    }
+    given |= {"method": "hybrid", "top": 12, "depth": 100}
+    first = Rank(**given).make(tmp_path / "first")
+    by = {"blocks": chain.blocks, "model": str(qa_model.path), "depth": 12}
+    runs = [
+        Rank(**given, rerank=str(qa_model.path), rerank_depth=12).make(tmp_path / "one"),
+        Rerank(ranking=first, **by).make(tmp_path / "two"),
+        Rerank(ranking=Rerank(ranking=first, **by).make(tmp_path / "two"), **by).make(tmp_path / "three"),
+    ]
+    ranked = [[*dict(read_run(each.file("run.trec")))["q"]] for each in runs]
+    search = realmctl.load_search(chain.folder, method="hybrid", rerank=qa_model.path, rerank_depth=12)
+    expected = [hit.block.id for hit in search.search(QUESTION, 12)]
+    corpus = {block.id: row for row, block in enumerate(Corpus(chain.blocks))}
+    read = QaReader.open(qa_model.path, "cpu").scores(pairs(chain, [corpus[name] for name in expected]))
+    alone = [expected[place] for place in np.argsort(-read, kind="stable")]
+    assert ranked == [expected, expected, alone] and alone != expected

@@ -17,11 +17,10 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.towers.head_steps import HeadStep
 from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.retrieval.names import HYBRID
-from realmctl.retrieval.search import methods
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.methods import Hybrid, reciprocal_ranks, start_method, summed
-from realmctl.retrieval.search.profile import SearchProfile
+from realmctl.retrieval.search.profile import TEMPERATURE, SearchProfile
 from tests.fixtures.chain import make_index
 
 RANKING = st.lists(st.integers(0, 12), unique=True, max_size=10)
@@ -101,7 +100,7 @@ def test_the_best_block_of_a_hybrid_search_has_most_of_the_probability(fusion, s
     [(scores, rows)] = hybrid.ranked([[]], 5)
     hybrid.corpus = Texts()
     [hits] = hybrid.hits([scores], [rows])
-    expected = np.exp(scores.astype(float) * scale / methods.TEMPERATURE)
+    expected = np.exp(scores.astype(float) * scale / TEMPERATURE)
     np.testing.assert_allclose([hit.probability for hit in hits], expected / expected.sum(), rtol=1e-5)
     if fusion == "scores":
         assert hits[0].probability > 10 * hits[6].probability
