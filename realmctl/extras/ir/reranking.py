@@ -25,7 +25,8 @@ from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.trec import Relevance, read_run, run_lines, trec_name, trec_named
 from realmctl.index.protocol import Scores
 from realmctl.log import progress, warn
-from realmctl.retrieval.search.profile import SearchProfile, temperature_of
+from realmctl.retrieval.search.methods import temperature_of
+from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.reranking import Reranking
 
 QUERIES_AT_ONCE = 32

@@ -26,17 +26,6 @@ LOOKED_AT = 64
 """Blocks that show in which letters a text is written."""
 
 
-RRF_K = 60
-"""The constant of reciprocal rank fusion, that of the paper."""
-TEMPERATURE = 0.13
-"""By what fused scores from 0 to 1 are divided in p(z|x)."""
-
-
-def temperature_of(fusion: Fusion | None) -> float:
-    """By what the scores of a search are divided in p(z|x). 1 without fusion: they are logits."""
-    return 1.0 if fusion is None else TEMPERATURE * (1 / (RRF_K + 1) if fusion == "ranks" else 1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SearchProfile:
     """How blocks are searched.

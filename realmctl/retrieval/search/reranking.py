@@ -106,12 +106,9 @@ class Reranking:
             prior = np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny))
             scores = self.weighed(read, prior)
             weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
-            shares = weights / weights.sum()
+            order, shares = np.argsort(-scores, kind="stable").tolist(), (weights / weights.sum()).tolist()
             found.append(
-                [
-                    dataclasses.replace(own[place], score=float(scores[place]), probability=float(shares[place]))
-                    for place in np.argsort(-scores, kind="stable").tolist()
-                ]
+                [dataclasses.replace(own[at], score=float(scores[at]), probability=shares[at]) for at in order]
             )
         return found
 

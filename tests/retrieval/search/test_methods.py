@@ -19,8 +19,8 @@ from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.methods import Hybrid, reciprocal_ranks, start_method, summed
-from realmctl.retrieval.search.profile import TEMPERATURE, SearchProfile
+from realmctl.retrieval.search.methods import TEMPERATURE, Hybrid, reciprocal_ranks, start_method, summed
+from realmctl.retrieval.search.profile import SearchProfile
 from tests.fixtures.chain import make_index
 
 RANKING = st.lists(st.integers(0, 12), unique=True, max_size=10)
