@@ -17,6 +17,7 @@ class Rerank(Stage):
     taken that this stage did not make.
     """
 
+    version = 2  # 2: the likelihood of a qa-model is weighed by the search's probability
     makes = "ranking"
     headline = ("nDCG@10 before", "nDCG@10", "queries", "reranked")
     resumable = True

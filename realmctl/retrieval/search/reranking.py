@@ -36,12 +36,10 @@ class Pair:
 
 
 class Reranker(ABC):
-    """Says how relevant texts are to questions. A score has no unit: only scores of one question are compared.
-
-    is_likelihood: a score is a log-likelihood, log p(y|z,x), to which the search's log p(z|x) is added (REALM, equation 1).
-    """
+    """Says how relevant texts are to questions. A score has no unit: only scores of one question are compared."""
 
     is_likelihood: ClassVar[bool] = False
+    """Whether a score is log p(y|z,x), to which the search's log p(z|x) is added (REALM, equation 1)."""
 
     @classmethod
     @abstractmethod
@@ -88,9 +86,7 @@ class Reranking:
     def scores(self, questions: Sequence[str], blocks: Sequence[Sequence[Block]]) -> list[NDArray[np.float32]]:
         """The scores of the blocks of each question, float32 [n]. All are read together, so that few are padded."""
         pairs = [
-            Pair(question, block.title, block.text)
-            for question, own in zip(questions, blocks, strict=True)
-            for block in own
+            Pair(asked, each.title, each.text) for asked, own in zip(questions, blocks, strict=True) for each in own
         ]
         return np.split(self.model.scores(pairs), np.cumsum([len(own) for own in blocks])[:-1]) if blocks else []
 
@@ -103,8 +99,7 @@ class Reranking:
         scored = self.scores(questions, [[hit.block for hit in own] for own in hits])
         found = []
         for own, read in zip(hits, scored, strict=True):
-            prior = np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny))
-            scores = self.weighed(read, prior)
+            scores = self.weighed(read, np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny)))
             weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
             order, shares = np.argsort(-scores, kind="stable").tolist(), (weights / weights.sum()).tolist()
             found.append(
