@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
+from realmctl.extras.hnsw.hnsw import HnswIndex, build_graph
 from realmctl.index.exact import ExactIndex
-from realmctl.index.hnsw import HnswIndex, build_graph
 
 DIMENSION, CENTRES, QUERIES, EF, K = 128, 500, 500, 64, 8
 

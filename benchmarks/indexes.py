@@ -44,7 +44,7 @@ from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.index_type import open_index
 from realmctl.index.recall import RecallSample
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import index_settings
 from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, open_vectors
 from realmctl.log import set_quiet
 
@@ -52,10 +52,10 @@ RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results" / "indexes
 DIMENSION, ROWS_PER_CENTRE, SPREAD, DRIFT = 128, 200, 0.6, 0.05
 QUERIES, BATCH, DEPTHS = 200, 32, (8, 100)
 TYPES = {
-    "exact": IndexSettings(type="exact"),
-    "int8": IndexSettings(type="int8"),
-    "faiss": IndexSettings(type="faiss", factory="IVF4096,PQ64"),
-    "hnsw": IndexSettings(type="hnsw"),
+    "exact": index_settings()(type="exact"),
+    "int8": index_settings()(type="int8"),
+    "faiss": index_settings()(type="faiss", factory="IVF4096,PQ64"),
+    "hnsw": index_settings()(type="hnsw"),
 }
 NOT_MEASURED = "not measured"
 PARTS = ("build", "search", "refresh")

@@ -50,9 +50,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Indexes": {
         "index.index_type.MAX_VECTORS": ("", "vectors of an index"),
         "index.index_type.MAX_DIMENSION": ("", "dimensions of a vector"),
-        "index.hnsw_shards.MAX_SHARDS": ("", "graphs of one index"),
+        "extras.hnsw.hnsw_shards.MAX_SHARDS": ("", "graphs of one index"),
         "extras.faiss.faiss_index.MAX_PARTS": ("", "parts of one faiss index"),
-        "index.canaries.MAX_NEIGHBOURS": ("", "neighbours of a canary"),
+        "extras.hnsw.canaries.MAX_NEIGHBOURS": ("", "neighbours of a canary"),
     },
     "Corpora": {
         "inputs.streams.MAX_THREADS": ("", "threads that decompress a bzip2 file"),

@@ -147,14 +147,11 @@ def object_at(where: str) -> object:
 class Registry:
     """Classes, or objects of one class, by name: those of the core, what rooms offer in `group`, and its entry points.
 
-    The values of `core` have the form "module:attribute". `internal` are classes of realmctl that users do not choose
-    by name. `what` describes the names in errors, such as `searcher`.
+    The values of `core` have the form "module:attribute". `what` describes the names in errors, such as `searcher`.
     """
 
-    def __init__(
-        self, what: str, *, group: str, core: Mapping[str, str], internal: Mapping[str, str] | None = None
-    ) -> None:
-        self.what, self.group, self.core, self.internal = what, group, core, internal or {}
+    def __init__(self, what: str, *, group: str, core: Mapping[str, str]) -> None:
+        self.what, self.group, self.core = what, group, core
 
     @property
     def built_in(self) -> Mapping[str, str]:
@@ -168,7 +165,7 @@ class Registry:
     def load(self, name: str, base: type[T]) -> type[T]:
         """The class with this name, a subclass of `base`. Raises: see `instance`."""
         offer = self._offer(name)
-        found = load(offer) if offer else object_at({**self.built_in, **self.internal}[name])
+        found = load(offer) if offer else object_at(self.built_in[name])
         if not (isinstance(found, type) and issubclass(found, base)):
             raise self._unfit(name, offer, "a subclass of", base)
         return found
@@ -190,7 +187,7 @@ class Registry:
     def _offer(self, name: str) -> EntryPoint | None:
         """The entry point with this name; None for a name of realmctl."""
         offers = [point for point in points(self.group) if point.name == name]
-        owners = [*(["realmctl"] if name in {**self.built_in, **self.internal} else []), *map(owner_of, offers)]
+        owners = [*(["realmctl"] if name in self.built_in else []), *map(owner_of, offers)]
         if not owners:
             raise ConfigError(f"there is no {self.what} {name!r}. Use one of: {', '.join(self.names())}.")
         if len(owners) > 1:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from realmctl.artifacts import Artifact, Writer
 from realmctl.index.settings import IndexSettings
 from realmctl.pipeline import Stage, check_device, reads, runtime
+from realmctl.pipeline.settings import extended
 from realmctl.pipeline.trial import Trial
 
 
+@extended("build-index")
 class BuildIndex(IndexSettings, Stage):
     """Build an index over the embeddings.
 

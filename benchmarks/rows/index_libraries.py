@@ -34,13 +34,13 @@ def vectors_of(folder: Path, quick: bool) -> int:
 
 def prepare(kind: str, folder: Path, quick: bool) -> str:
     from realmctl.index.build import build
-    from realmctl.index.settings import IndexSettings
+    from realmctl.index.settings import index_settings
 
     rows = vectors_of(folder, quick)
     settings = {
-        "hnsw": IndexSettings(type="hnsw", m=M, ef_construction=BEAM, ef=EF, min_recall=0.0),
-        "faiss": IndexSettings(type="faiss", factory=FACTORY, ef=NPROBE, min_recall=0.0),
-        "int8": IndexSettings(type="int8", min_recall=0.0),
+        "hnsw": index_settings()(type="hnsw", m=M, ef_construction=BEAM, ef=EF, min_recall=0.0),
+        "faiss": index_settings()(type="faiss", factory=FACTORY, ef=NPROBE, min_recall=0.0),
+        "int8": index_settings()(type="int8", min_recall=0.0),
     }
     build(folder, settings[kind])
     return f"{rows:,} vectors, {QUERIES} queries, {AT_ONCE} at once"
@@ -61,7 +61,7 @@ def ours(folder: Path) -> Work:
 def hnswlib(folder: Path) -> Work:
     import hnswlib
 
-    from realmctl.index.hnsw import GRAPH_FILE
+    from realmctl.extras.hnsw.hnsw import GRAPH_FILE
 
     graph, queries = hnswlib.Index("ip", DIMENSION), queries_in(folder)
     graph.load_index(str(folder / GRAPH_FILE))
@@ -103,10 +103,10 @@ def prepare_build(folder: Path, quick: bool) -> str:
 def build_ours(folder: Path) -> Work:
     from realmctl.index.build import build
     from realmctl.index.index_type import open_index
-    from realmctl.index.settings import IndexSettings
+    from realmctl.index.settings import index_settings
 
     def work() -> Result:
-        build(folder, IndexSettings(type="hnsw", m=M, ef_construction=BEAM, ef=EF, recall_k=(BEST,)))
+        build(folder, index_settings()(type="hnsw", m=M, ef_construction=BEAM, ef=EF, recall_k=(BEST,)))
         return open_index(folder).search(np.load(folder / "queries.npy"), BEST)[1]
 
     return work

@@ -16,13 +16,15 @@ from typing import Any, ClassVar
 from realmctl.artifacts.typed_json import read_as
 from realmctl.errors import ConfigError, InputError
 from realmctl.index.merged import MergedIndex
-from realmctl.index.names import INDEX_TYPES, SHARDED
+from realmctl.index.names import INDEX_TYPES
 from realmctl.index.protocol import Index, Vectors
 from realmctl.index.settings import IndexSettings, NoOptions
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.pipeline.settings import Settings
 
 DESCRIPTION_FILE = "index.json"
+SHARDS = "-shards"
+"""What a type in shards has after its name, where its description is another."""
 MAX_VECTORS, MAX_DIMENSION = 2**32, 2**20
 
 
@@ -68,7 +70,12 @@ class IndexType(ABC):
 
     def remedy(self, settings: IndexSettings) -> str:
         """What to do about a recall below the floor; a part of a sentence."""
-        return "Use --type hnsw, int8 or exact"
+        return "Use --type exact"
+
+    @classmethod
+    def in_shards(cls) -> type[IndexType] | None:
+        """The type of such an index with `--shards`: this one, or one whose description has `-shards` after the name. None: there is none."""
+        return None
 
     def size(self, settings: IndexSettings, rows: int, dimension: int) -> int:
         """Return the bytes of the files beside `vectors.npy`, estimated before the build."""
@@ -91,9 +98,13 @@ class IndexType(ABC):
 def chosen_type(settings: IndexSettings) -> IndexType:
     """Return the type of index that the settings name. Raises ConfigError for settings that do not go together."""
     settings.check_index()
-    index_type = INDEX_TYPES.load(
-        SHARDED if settings.type == "hnsw" and settings.shards > 1 else settings.type, IndexType
-    )
+    whole = INDEX_TYPES.load(settings.type, IndexType)
+    index_type = whole.in_shards() if settings.shards > 1 else whole
+    if index_type is None:
+        raise ConfigError(
+            f"--shards {settings.shards}: an index of type {settings.type} is not saved in shards. An exact or int8 index is divided "
+            "when it is opened (--index-shards). Leave --shards out."
+        )
     settings.options_of(index_type.options)
     return index_type()
 
@@ -108,7 +119,7 @@ def read_description(folder: Path) -> IndexDescription:
     path = folder / DESCRIPTION_FILE
 
     def kind(table: Mapping[str, Any]) -> type[IndexDescription]:
-        return INDEX_TYPES.load(str(table.get("type")), IndexType).description
+        return _type_of(str(table.get("type"))).description
 
     try:
         return read_as(
@@ -124,7 +135,7 @@ def open_index(folder: Path, device: str = "cpu") -> Index:
     Raises:
         InputError: a file is missing or damaged.
         MismatchError: the files do not belong to one index.
-        ResourceError: hnswlib, memory or the package of its type is missing.
+        ResourceError: memory or the package of its type is missing.
     """
     index_type, description, vectors = _read(folder)
     return index_type.open(folder, description, vectors, device)
@@ -144,4 +155,11 @@ def open_part(folder: Path, device: str, part: int, parts: int) -> tuple[MergedI
 def _read(folder: Path) -> tuple[IndexType, IndexDescription, Vectors]:
     description = read_description(folder)
     vectors = open_vectors(folder / VECTORS_FILE, count=description.count, dimension=description.dimension)
-    return INDEX_TYPES.load(description.type, IndexType)(), description, vectors
+    return _type_of(description.type)(), description, vectors
+
+
+def _type_of(name: str) -> type[IndexType]:
+    """The type that an `index.json` names."""
+    plain = name.removesuffix(SHARDS)
+    found = INDEX_TYPES.load(plain, IndexType)
+    return (found.in_shards() if plain != name else None) or INDEX_TYPES.load(name, IndexType)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeVar
 
 from realmctl.errors import ConfigError
-from realmctl.index.names import INDEX_TYPES, hnswlib
-from realmctl.pipeline.fields import MOST_WORKERS, roles, setting
-from realmctl.pipeline.settings import Settings
+from realmctl.index.names import INDEX_TYPES
+from realmctl.pipeline.fields import roles, setting
+from realmctl.pipeline.settings import Settings, extended
 from realmctl.pipeline.values import LARGEST_INT
 
 Options = TypeVar("Options", bound=Settings)
@@ -40,29 +41,11 @@ class IndexSettings(Settings):
         default="exact",
         choices=INDEX_TYPES.names,
     )
-    m: int = setting(
-        "Links per vector. More links raise recall and memory.",
-        default=16,
-        at_least=2,
-        at_most=512,
-        used_with="type=hnsw",
-    )
-    ef_construction: int = setting(
-        "Width of the beam during the build. A wider beam is slower and raises recall.",
-        default=200,
-        at_least=1,
-        used_with="type=hnsw",
-    )
     ef: int | None = setting(
         "hnsw: width of the beam during search. faiss: nprobe of an inverted file, efSearch of a graph. Default: the narrowest "
         "that reaches --min-recall.",
         default=None,
         at_least=1,
-    )
-    factory: str | None = setting(
-        "faiss: what the index consists of, in the language of faiss.index_factory, such as IVF4096,PQ64.",
-        default=None,
-        advanced=True,
     )
     option: tuple[str, ...] = setting(
         "NAME=VALUE of an option that the type of a plug-in declares. Repeatable.",
@@ -91,14 +74,6 @@ class IndexSettings(Settings):
         at_most=LARGEST_INT,
         advanced=True,
     )
-    build_threads: int = setting(
-        "Threads of the build. With more than one thread, each build writes different bytes.",
-        default=1,
-        at_least=1,
-        at_most=MOST_WORKERS,
-        used_with="type=hnsw",
-        advanced=True,
-    )
     shards: int = setting(
         "hnsw, faiss: number of indexes, each over a range of the rows. They are searched together, and can be divided over "
         "the processes of a training (--index-shards). The graphs of hnsw are built in parallel.",
@@ -108,20 +83,7 @@ class IndexSettings(Settings):
     )
 
     def check_index(self) -> None:
-        """Raise ConfigError for settings that do not go together, and ResourceError for hnsw without hnswlib."""
-        if self.type == "hnsw":
-            hnswlib()
-        if self.shards > 1 and self.type not in ("hnsw", "faiss"):
-            raise ConfigError(
-                f"--shards {self.shards}: only an hnsw or faiss index is saved in shards. An exact or int8 index is divided when "
-                "it is opened (--index-shards). Leave --shards out."
-            )
-        if (self.factory is None) == (self.type == "faiss"):
-            raise ConfigError(
-                f"--factory {self.factory} belongs to --type faiss, and --type is {self.type}."
-                if self.factory
-                else "--type faiss needs --factory, such as IVF4096,PQ64: an inverted file of 4096 lists, 64 bytes a vector."
-            )
+        """Raise ConfigError for settings that do not go together, and ResourceError for a type whose package is missing."""
         if self.option and self.type in INDEX_TYPES.built_in:
             raise ConfigError(f"--option {self.option[0]}: the options of --type {self.type} have flags of their own.")
 
@@ -136,3 +98,9 @@ class IndexSettings(Settings):
             known = ", ".join(roles(kind)) or "none"
             raise ConfigError(f"--option {min(unknown)}: the options of the index type {self.type!r} are: {known}.")
         return kind.of(values)
+
+
+@cache
+def index_settings() -> type[IndexSettings]:
+    """The settings with the options that rooms add, such as those of an index that was built."""
+    return extended("build-index")(IndexSettings)

@@ -15,7 +15,7 @@ def open_own_shard(folder: Path, device: str = "cpu") -> Index:
     """Open this process's part of an index, which is searched together with those of the other processes.
 
     Raises:
-        ConfigError: The index cannot be divided: it is one hnsw graph, or of another package's type.
+        ConfigError: The index cannot be divided: its type cannot be, or it is of another package's type.
         InputError, MismatchError, ResourceError: As `open_index`.
     """
     if processes.world_size() == 1:

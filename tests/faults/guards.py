@@ -16,7 +16,7 @@ import pytest
 from realmctl import errors
 from realmctl.artifacts import artifact, manifest, series, writer
 from realmctl.artifacts.disk import CheckedFile
-from realmctl.index import hnsw
+from realmctl.extras.hnsw import hnsw
 from realmctl.index.index_type import IndexDescription
 from realmctl.models import weights
 from realmctl.pipeline import making

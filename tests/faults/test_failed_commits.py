@@ -19,7 +19,7 @@ from realmctl.artifacts.disk import copy_file
 from realmctl.artifacts.records import RecordWriter
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
-from realmctl.index import hnsw
+from realmctl.extras.hnsw import hnsw
 from realmctl.index.build import build
 from realmctl.index.settings import IndexSettings
 from realmctl.models import weights

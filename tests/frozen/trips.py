@@ -77,7 +77,7 @@ def trips(folder: Path) -> dict[str, tuple[int, int]]:
     return {
         "chunk": Trip("Chunk.run").counts(lambda: realmctl(*chunk, *quiet)),
         "embed": Trip("Embed.run").counts(lambda: realmctl(*embed, *quiet)),
-        "search": Trip("search").counts(lambda: realmctl(*search, *quiet)),
+        "search": Trip("Search.run").counts(lambda: realmctl(*search, *quiet)),
         "pretrain": Trip("Pretrain.run").counts(lambda: realmctl(*pretrain, *settings, "--threads", 1, *quiet)),
         "a step of pretrain": Trip("_Run._take").counts(
             lambda: realmctl(*pretrain, *settings, "--seed", 1, "--threads", 1, *quiet)

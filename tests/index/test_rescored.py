@@ -55,6 +55,6 @@ def test_the_approximation_is_asked_for_no_more_rows_than_there_are(k):
 def test_the_narrowest_search_that_reaches_the_floor_is_taken(settings, ef):
     """Of four neighbours, a search of width w finds w at most, and half of the queries are rows, which find themselves."""
     index = Partial(clustered(ROWS))
-    wanted = IndexSettings(type="hnsw", recall_k=(4,), recall_sample=20, **settings)
+    wanted = IndexSettings(recall_k=(4,), recall_sample=20, **settings)
     recall = reach_recall(index, index.matrix, wanted, "cpu", (1, 4, 8, 16))
     assert index.ef == ef and recall.k == 4 and (recall.mean >= wanted.min_recall or "ef" in settings)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from textwrap import wrap
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING
 from realmctl.amounts import size_text
 from realmctl.errors import ResourceError, one_line
 from realmctl.execution.cores import free_cores, usable_cores
-from realmctl.index.names import hnswlib
 from realmctl.pipeline import InWorkspace, Show
 from realmctl.version import __version__
 
@@ -77,17 +77,17 @@ class Doctor(InWorkspace):
             free_disk_bytes=shutil.disk_usage(folder).free,
             extras=installed_extras(),
             torch=torch,
-            hnswlib=_works(hnswlib),
+            hnswlib=_works("hnswlib"),
         )
         show(found, _text)
         if isinstance(torch, dict):
             raise ResourceError(f"PyTorch cannot be imported ({torch['error']}). Install realmctl again.")
 
 
-def _works(load: Callable[[], object]) -> bool:
+def _works(package: str) -> bool:
     try:
-        load()
-    except ResourceError:
+        importlib.import_module(package)
+    except ImportError:
         return False
     return True
 

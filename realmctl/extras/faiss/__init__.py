@@ -4,4 +4,7 @@ OFFERS = {
     "realmctl.indexes": {
         "faiss": "realmctl.extras.faiss.faiss_index:FaissIndexType",
     },
+    "realmctl.options.build-index": {
+        "faiss": "realmctl.extras.faiss.options:FaissOptions",
+    },
 }

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import ConfigError, InputError, ResourceError, one_line
+from realmctl.extras.faiss.options import FaissOptions
 from realmctl.index.index_type import IndexDescription, IndexType, write_description
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors
@@ -126,6 +127,10 @@ class FaissIndexType(IndexType):
     description = FaissDescription
     kept = (TRAINED_FILE,)
 
+    @classmethod
+    def in_shards(cls) -> type[IndexType]:
+        return cls
+
     def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         count, dimension = vectors.shape
         if settings.shards > min(count, MAX_PARTS):
@@ -154,7 +159,7 @@ class FaissIndexType(IndexType):
         write_description(
             folder,
             FaissDescription(
-                "faiss", dimension, count, "ip", str(settings.factory), index.ef, digest_file(path), hashes
+                "faiss", dimension, count, "ip", str(factory_of(settings)), index.ef, digest_file(path), hashes
             ),
         )
         return {"ef": index.ef, "trained_before": again, **recall.metrics()}
@@ -179,7 +184,7 @@ class FaissIndexType(IndexType):
 
     def remedy(self, settings: IndexSettings) -> str:
         return (
-            f"Take a --factory that keeps more of a vector than {settings.factory}, such as one with SQ8 or Flat in place of "
+            f"Take a --factory that keeps more of a vector than {factory_of(settings)}, such as one with SQ8 or Flat in place of "
             f"PQ,{' leave --ef out,' if settings.ef else ''} or --type int8"
         )
 
@@ -228,6 +233,11 @@ def _code_bytes(blank: Any, dimension: int) -> int:
         return 4 * int(links) + (int(graph.storage.sa_code_size()) if hasattr(graph, "storage") else 4 * dimension)
 
 
+def factory_of(settings: IndexSettings) -> str | None:
+    """What `--factory` says."""
+    return FaissOptions.of(vars(settings)).factory
+
+
 def _blank(settings: IndexSettings, dimension: int) -> FaissPart:
     """Return the index that `--factory` describes, without rows and untrained.
 
@@ -236,7 +246,7 @@ def _blank(settings: IndexSettings, dimension: int) -> FaissPart:
     """
     faiss = _faiss()
     with _refused(settings, f"makes no index of inner products over {dimension} dimensions of it"):
-        inner = blank = faiss.index_factory(dimension, settings.factory, faiss.METRIC_INNER_PRODUCT)
+        inner = blank = faiss.index_factory(dimension, factory_of(settings), faiss.METRIC_INNER_PRODUCT)
     while wrapped := getattr(inner, "index", None) or getattr(inner, "base_index", None):
         inner = faiss.downcast_index(wrapped)
     if hasattr(inner, "do_polysemous_training"):
@@ -255,7 +265,7 @@ def _refused(settings: IndexSettings, what: str) -> Iterator[None]:
         yield
     except RuntimeError as error:
         reason = one_line(RuntimeError(IN_CPP.sub("", str(error))))
-        raise ConfigError(f"--factory {settings.factory}: faiss {what} ({reason}).") from None
+        raise ConfigError(f"--factory {factory_of(settings)}: faiss {what} ({reason}).") from None
 
 
 def _sample(vectors: Vectors, blank: FaissPart, seed: int) -> NDArray[np.float32]:

@@ -28,7 +28,7 @@ from realmctl.artifacts.series import (
 )
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, LockedError
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import index_settings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.log import say, untold
 from realmctl.pipeline import Named, flag_of, resolve
@@ -180,7 +180,7 @@ class Versions:
                     made = [(blocks_series, blocks)]
                 else:
                     embeddings = self._embed(version.index, version.blocks, blocks).make_in(places[0] / "made")
-                    settings = IndexSettings.of(version.index.settings)
+                    settings = index_settings().of(version.index.settings)
                     index = BuildIndex(embeddings=embeddings, **vars(settings)).make_in(places[1] / "made")
                     made = [(self.embeddings, embeddings), (self.indexes, index), (blocks_series, blocks)]
             versions = _published(made)

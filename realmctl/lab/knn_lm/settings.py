@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import IndexSettings, index_settings
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting
 from realmctl.pipeline.values import LARGEST_INT
 
@@ -34,7 +34,7 @@ class DatastoreSettings(Settings):
     @property
     def index(self) -> IndexSettings:
         """How the index is built. Its recall counts as many neighbours as eval-knn-lm searches."""
-        return IndexSettings(type=self.type, seed=self.seed, recall_k=(NEIGHBOURS,))
+        return index_settings()(type=self.type, seed=self.seed, recall_k=(NEIGHBOURS,))
 
 
 class KnnSettings(Settings):

@@ -14,7 +14,7 @@ from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution.shards import LOCAL
 from realmctl.index.build import build as build_index
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import index_settings
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
@@ -29,7 +29,7 @@ def request_of(settings: RefreshSettings) -> RefreshRequest:
     vectors = open_array(settings.index.file("vectors.npy"))
     return RefreshRequest(
         blocks=str(settings.blocks.path.resolve()),
-        index=IndexSettings.of(settings.index.settings),
+        index=index_settings().of(settings.index.settings),
         former=str(settings.index.path.resolve()),
         dtype="float16" if vectors.dtype == np.float16 else "float32",
         precision=settings.precision,

@@ -57,7 +57,7 @@ from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
 from realmctl.artifacts.disk import QUARANTINE, set_aside, sync, write_file
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.errors import InputError, MismatchError, RealmctlError, as_realmctl_error
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import IndexSettings, index_settings
 from realmctl.retrieval.embedding.settings import Dtype
 
 STEP = re.compile(r"step-(\d{8})")
@@ -214,7 +214,7 @@ class RefreshFolder:
         path = self.path / REQUEST
         try:
             values = read_sealed(path)
-            return RefreshRequest(**{**values, "index": IndexSettings(**values["index"])})
+            return RefreshRequest(**{**values, "index": index_settings()(**values["index"])})
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise as_realmctl_error(error, path) or InputError(
                 f"{path} is not a refresh request ({error}). Name the `live` folder of a running pretrain: "

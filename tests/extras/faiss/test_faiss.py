@@ -7,18 +7,18 @@ import pytest
 
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
 from realmctl.extras.faiss.faiss_index import FaissIndexType
+from realmctl.extras.faiss.options import FaissOptions
 from realmctl.index.build import build
 from realmctl.index.index_type import open_index, open_part
 from realmctl.index.merged import MergedIndex
-from realmctl.index.settings import IndexSettings
 from tests.fixtures.index import brute_force, built, clustered, folder_with
 
 faiss = pytest.importorskip("faiss")
 FACTORY = "IVF8,SQ8"
 
 
-def of(factory: str = FACTORY, **options: object) -> IndexSettings:
-    return IndexSettings(type="faiss", factory=factory, recall_sample=100, **options)  # type: ignore[arg-type]
+def of(factory: str = FACTORY, **options: object) -> FaissOptions:
+    return FaissOptions(type="faiss", factory=factory, recall_sample=100, **options)  # type: ignore[arg-type]
 
 
 def test_finds_what_faiss_finds_when_called_directly(tmp_path):
@@ -145,7 +145,7 @@ def test_what_cannot_work_is_refused(tmp_path, monkeypatch):
         {"type": "exact", "option": ("leaves",)},
     ):
         with pytest.raises(ConfigError) as refused:
-            build(folder, IndexSettings(**options))
+            build(folder, FaissOptions(**options))
         assert ".cpp" not in str(refused.value) and "::" not in str(refused.value)
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ResourceError, match="faiss"):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from realmctl.artifacts.hashing import digest_file
-from realmctl.index.hnsw import HnswIndexDescription
-from realmctl.index.hnsw_file import _HEADER
+from realmctl.extras.hnsw.hnsw import HnswIndexDescription
+from realmctl.extras.hnsw.hnsw_file import _HEADER
 from realmctl.index.index_type import read_description
 
 ODD: list[Any] = [

@@ -11,8 +11,8 @@ import torch
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import QualityError
+from realmctl.extras.hnsw.hnsw import HnswIndex
 from realmctl.index.build import build
-from realmctl.index.hnsw import HnswIndex
 from realmctl.index.settings import IndexSettings
 from realmctl.lab.knn_lm import knn_lm
 from realmctl.lab.knn_lm.build_datastore import BuildDatastore

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realmctl.errors import InputError
-from realmctl.index.hnsw import build_graph, load_graph, save_graph
-from realmctl.index.hnsw_file import check_file
+from realmctl.extras.hnsw.hnsw import build_graph, load_graph, save_graph
+from realmctl.extras.hnsw.hnsw_file import check_file
 from tests.fixtures.index import clustered
 
 HEADER = 96
@@ -139,7 +139,7 @@ def test_what_passes_with_a_flipped_bit_loads_and_answers(sound, matrix, tmp_pat
     """A flip that leaves a valid graph may pass (its hash does not); it must then neither crash nor return a
     wrong score.
     """
-    from realmctl.index.hnsw import HnswIndex
+    from realmctl.extras.hnsw.hnsw import HnswIndex
 
     whole = bytearray(sound[0])
     bit = data.draw(st.integers(8 * HEADER, 8 * len(whole) - 1))

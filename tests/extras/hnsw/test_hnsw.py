@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
+from realmctl.extras.hnsw.hnsw import HnswIndex, build_graph, load_graph, save_graph
 from realmctl.index.exact import ExactIndex
-from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
 from tests.fixtures.index import clustered
 
 
@@ -85,7 +85,7 @@ class Moody:
 
 def test_one_thread_builds_the_same_bytes_every_time_in_any_batching(tmp_path, monkeypatch):
     save_graph(graph_of(clustered()), tmp_path / "a.bin")
-    monkeypatch.setattr("realmctl.index.hnsw.VECTORS_AT_ONCE", 17)
+    monkeypatch.setattr("realmctl.extras.hnsw.hnsw.VECTORS_AT_ONCE", 17)
     save_graph(graph_of(clustered()), tmp_path / "b.bin")
     save_graph(graph_of(clustered(), seed=1), tmp_path / "c.bin")
     assert (tmp_path / "a.bin").read_bytes() == (tmp_path / "b.bin").read_bytes()

@@ -16,7 +16,7 @@ from pathlib import Path
 from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.shards import map_units, worker_count
-from realmctl.index.hnsw import (
+from realmctl.extras.hnsw.hnsw import (
     AUTO_EF,
     GRAPH_FILE,
     HnswIndex,
@@ -26,16 +26,17 @@ from realmctl.index.hnsw import (
     load_graph,
     save_graph,
 )
-from realmctl.index.hnsw_file import GraphShape
+from realmctl.extras.hnsw.hnsw_file import GraphShape
+from realmctl.extras.hnsw.options import HnswOptions
 from realmctl.index.index_type import (
     DESCRIPTION_FILE,
+    SHARDS,
     IndexDescription,
     IndexType,
     read_description,
     write_description,
 )
 from realmctl.index.merged import MergedIndex, bounds
-from realmctl.index.names import SHARDED
 from realmctl.index.protocol import Index, Vectors
 from realmctl.index.rescored import reach_recall
 from realmctl.index.settings import IndexSettings
@@ -106,7 +107,7 @@ class ShardedHnswType(IndexType):
             shard = _shard(folder, number)
             describe_graph(shard, part, shape, vectors[first : first + part.count], settings)
             hashes.append(digest_file(shard / DESCRIPTION_FILE))
-        write_description(folder, ShardedHnswDescription(SHARDED, dimension, count, "ip", len(units), hashes))
+        write_description(folder, ShardedHnswDescription("hnsw" + SHARDS, dimension, count, "ip", len(units), hashes))
         return {"ef": index.ef, **recall.metrics()}
 
     remedy, size = HnswIndexType.remedy, HnswIndexType.size
@@ -139,7 +140,8 @@ def build_shard(unit: tuple[Path, int, tuple[int, int], IndexSettings]) -> Graph
     rows = open_vectors(folder / VECTORS_FILE)[first:stop]
     shard = _shard(folder, number)
     shard.mkdir(exist_ok=True)
-    graph = build_graph(rows, settings.m, settings.ef_construction, settings.seed, settings.build_threads)
+    own = HnswOptions.of(vars(settings))
+    graph = build_graph(rows, own.m, own.ef_construction, own.seed, own.build_threads)
     return save_graph(graph, shard / GRAPH_FILE)
 
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts.hashing import digest_file, seal_of
 from realmctl.errors import InputError, ResourceError
-from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
-from realmctl.index.hnsw_file import GraphShape, check_file, read_entry
+from realmctl.extras.hnsw.canaries import check_canaries, choose_canaries, worse_canaries
+from realmctl.extras.hnsw.hnsw_file import GraphShape, check_file, read_entry
+from realmctl.extras.hnsw.options import HnswOptions, hnswlib
 from realmctl.index.index_type import IndexDescription, IndexType, write_description
-from realmctl.index.names import hnswlib
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.rescored import UNREACHED, RescoredIndex, reach_recall
 from realmctl.index.settings import IndexSettings
@@ -97,7 +97,7 @@ class HnswIndexDescription(IndexDescription):
     entry_point: int = 0
     sha256: str = ""
     canaries: list[list[int]] = field(default_factory=list)
-    """See `realmctl.index.canaries`."""
+    """See `realmctl.extras.hnsw.canaries`."""
     seal: str = ""
     """SHA-256 of the other fields."""
 
@@ -130,9 +130,16 @@ class HnswIndexType(IndexType):
 
     description = HnswIndexDescription
 
+    @classmethod
+    def in_shards(cls) -> type[IndexType]:
+        from realmctl.extras.hnsw.hnsw_shards import ShardedHnswType
+
+        return ShardedHnswType
+
     def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         path = folder / GRAPH_FILE
-        graph = build_graph(vectors, settings.m, settings.ef_construction, settings.seed, settings.build_threads)
+        own = HnswOptions.of(vars(settings))
+        graph = build_graph(vectors, own.m, own.ef_construction, own.seed, own.build_threads)
         shape = save_graph(graph, path)
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
         recall = reach_recall(index, vectors, settings, device, AUTO_EF)
@@ -140,12 +147,14 @@ class HnswIndexType(IndexType):
         return {"ef": index.ef, **recall.metrics()}
 
     def remedy(self, settings: IndexSettings) -> str:
-        links = f"Build with more links (--m {2 * settings.m} --ef-construction {2 * settings.ef_construction})"
+        own = HnswOptions.of(vars(settings))
+        links = f"Build with more links (--m {2 * own.m} --ef-construction {2 * own.ef_construction})"
         return f"{links}{', leave --ef out' if settings.ef else ''}, or take --type int8 or exact, which miss next to nothing"
 
     def size(self, settings: IndexSettings, rows: int, dimension: int) -> int:
         """hnswlib keeps a float32 copy of each vector, 2 m links on the ground level, and a few above it."""
-        return rows * (4 * dimension + 4 * (2 * settings.m + 1) + 8 + 4 * settings.m)
+        m = HnswOptions.of(vars(settings)).m
+        return rows * (4 * dimension + 4 * (2 * m + 1) + 8 + 4 * m)
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         path = folder / GRAPH_FILE
@@ -173,7 +182,7 @@ def describe_graph(
         **asdict(shape),
         ef=index.ef,
         seed=settings.seed,
-        build_threads=settings.build_threads,
+        build_threads=HnswOptions.of(vars(settings)).build_threads,
         sha256=digest_file(folder / GRAPH_FILE),
         canaries=choose_canaries(index.search_graph, vectors),
     )
