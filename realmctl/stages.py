@@ -14,7 +14,6 @@ from realmctl.pipeline.discovery import own_stages
 if TYPE_CHECKING:  # those of the core, for editors alone, which cannot discover; a test compares the list
     from stages.build_index import BuildIndex as BuildIndex
     from stages.chunk import Chunk as Chunk
-    from stages.condenser_init import CondenserInit as CondenserInit
     from stages.embed import Embed as Embed
     from stages.eval_cloze import EvalCloze as EvalCloze
     from stages.eval_em import EvalEm as EvalEm

@@ -56,22 +56,22 @@ def start(kind: str, folder: Path) -> tuple[Any, Any]:
 
     from realmctl.artifacts import open_artifact
     from realmctl.corpus.corpus import Corpus
-    from realmctl.lab.retromae.model import RetroMae
-    from realmctl.lab.retromae.objective import RetroMaeObjective
-    from realmctl.lab.retromae.settings import RetroMaeSettings
+    from realmctl.lab.bottleneck.condenser_model import Condenser
+    from realmctl.lab.bottleneck.condenser_objective import CondenserObjective
+    from realmctl.lab.bottleneck.masked_passages import MaskedPassages, SpanPairs, WholeWordMasking
+    from realmctl.lab.bottleneck.retromae_model import RetroMae
+    from realmctl.lab.bottleneck.retromae_objective import RetroMaeObjective
+    from realmctl.lab.bottleneck.settings import CondenserSettings, RetroMaeSettings
     from realmctl.lab.spider.settings import SpiderSettings
     from realmctl.models.bert.files import scratch_config
     from realmctl.models.bert.modules import BertForMaskedLM
-    from realmctl.models.condenser import Condenser
     from realmctl.models.inputs import Collator
     from realmctl.models.retriever import Retriever
     from realmctl.models.towers.layout import InputLayout
     from realmctl.models.towers.sentence_tower import SentenceTower
     from realmctl.tokens.tokenizer import Tokenizer
-    from realmctl.training.condenser import CondenserObjective
-    from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
+    from realmctl.training.data.own_blocks import rows_by_document
     from realmctl.training.in_batch import Example, InBatchContrast
-    from realmctl.training.settings.encoder import CondenserSettings
 
     blocks = open_artifact(folder / "blocks")
     size, rows = json.loads((folder / "size.json").read_text())

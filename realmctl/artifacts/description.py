@@ -17,6 +17,8 @@ from realmctl.artifacts.typed_json import read_as
 
 T = TypeVar("T")
 QA_MODEL, ENCODER, BLOCKS = "qa-model.json", "encoder.json", "blocks.json"
+CONDENSER_HEAD = "condenser_head.safetensors"
+"""The head that `condenser-init` writes beside an encoder, so that another one can continue with both."""
 RANKING = "ranking.json"
 
 Pooling = Literal["pooler", "cls", "mean"]

@@ -14,7 +14,7 @@ from realmctl.pipeline.discovery import GROUP as STAGES
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "First look": ("index-docs", "adapt"),
     "Documents and spans": ("chunk", "revise", "tag"),
-    "Encoders and retrievers": ("mlm-init", "condenser-init", "ict-init"),
+    "Encoders and retrievers": ("mlm-init", "ict-init"),
     "Index and search": ("embed", "build-index", "search", "eval-cloze"),
     "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
     "Questions and answers": ("finetune", "eval-em", "ask"),

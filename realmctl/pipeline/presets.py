@@ -62,15 +62,6 @@ _PAPER: Mapping[
 }
 """What the papers say, and no more. `realm` and `orqa-*` are the official code."""
 _EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalDeviation)}
-_CONDENSER: Settings = {  # warmup None: a tenth of the steps
-    "optimizer": "adamw",
-    "lr": 1e-4,
-    "warmup": None,
-    "mask_rate": 0.15,
-    "length": 128,
-    "skip_from": 6,
-    "head_layers": 2,
-}
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "paper": _PAPER,
@@ -90,8 +81,6 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             "official": get_args(IctDeviation),
         },
     },
-    "condenser": {"condenser-init": {**_CONDENSER, "batch_size": 1024, "contrastive": False}},
-    "cocondenser": {"condenser-init": {**_CONDENSER, "batch_size": 2000, "contrastive": True}},
     "realm": {
         "chunk": _CHUNK,
         "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagDeviation)},

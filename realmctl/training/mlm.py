@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder
@@ -28,11 +29,11 @@ from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.precision import to_device
-from realmctl.spans.query import Query
+from realmctl.spans.query import Query, hide_as_bert
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
-from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data.reading_practice import PARTNERS, Curriculum, ReadingPractice, partners
 from realmctl.training.loop import train
@@ -50,7 +51,7 @@ def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
     corpus, words = Corpus(settings.blocks), Tokenizer.load(settings.blocks.path)
     metrics: dict[str, float] = {}
     if settings.head_init != RANDOM:
-        found = fitted_head(settings.head_init).fit(mlm, corpus, Collator.of(words), settings)
+        found = fitted_head(settings.head_init).fit(mlm, corpus, Collator.of(words), settings, settings.length)
         metrics["decoded_at_start"] = found
     if settings.steps:
         examples = _examples(settings, corpus, words)
@@ -78,6 +79,26 @@ def _examples(settings: MlmSettings, corpus: Corpus, words: Tokenizer) -> Exampl
         return Curriculum(queries, corpus, found, collator, continues_V=words.continues, window=settings.window)
     lengths = queries.query_length, corpus.max_wordpieces
     return ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=lengths)
+
+
+class PlainBlocks:
+    """Blocks with BERT's masking: of the hidden wordpieces 80 % become [MASK], 10 % a random one, and 10 % stay."""
+
+    def __init__(
+        self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, ordinary: NDArray[np.int64]
+    ) -> None:
+        self.corpus, self.collator, self.lengths = corpus, collator, (length, 0)
+        self.mask_rate, self.ordinary = mask_rate, ordinary
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Query:
+        body = self.corpus.tokens(number)
+        start = int(rng.integers(max(1, len(body) - self.lengths[0] + AROUND_ONE + 1)))
+        tokens = body[start : start + self.lengths[0] - AROUND_ONE]
+        chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
+        return hide_as_bert(tokens, chosen, self.collator.mask_id, self.ordinary, rng)
 
 
 class Examples(Protocol):

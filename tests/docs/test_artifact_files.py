@@ -15,6 +15,7 @@ from realmctl.extras.ir.collect import Collect
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
 from realmctl.lab.asked_weight.weigh_bm25 import WeighBm25
+from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.lab.judging.judge import Judge
@@ -28,7 +29,6 @@ from realmctl.lab.late_interaction.late_finetune import LateFinetune
 from realmctl.retrieval.search import postings
 from realmctl.retrieval.search.postings import Bm25Ranking
 from stages.chunk import Chunk
-from stages.condenser_init import CondenserInit
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
 from stages.eval_utility import EvalUtility

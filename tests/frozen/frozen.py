@@ -128,10 +128,10 @@ def answers(folder: Path, most: int | None = None) -> dict[str, Any]:
         question: json.loads(realmctl("ask", question, "--top", ANSWERS, "--threads", 1, *options))["answers"]
         for question in questions
     }
-    indexes = ("exact", "hnsw") if most is None else ("exact",)
+    indexes = ("mission/exact", "beside/hnsw") if most is None else ("mission/exact",)
     hits = {
-        f"{index}: {question}": json.loads(
-            realmctl("search", question, "--index", work / index, "--top", ANSWERS, "--threads", 1, *options)
+        f"{Path(index).name}: {question}": json.loads(
+            realmctl("search", question, "--index", work.parent / index, "--top", ANSWERS, "--threads", 1, *options)
         )["results"][0]["hits"]
         for index in indexes
         for question in questions[:10]

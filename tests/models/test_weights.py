@@ -8,10 +8,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 from realmctl.errors import InputError, QualityError, ResourceError
+from realmctl.lab.bottleneck.condenser_model import Condenser
 from realmctl.models import weights
 from realmctl.models.bert.files import load_masked_lm, scratch_config
 from realmctl.models.bert.modules import BertForMaskedLM
-from realmctl.models.condenser import Condenser
 from realmctl.models.weights import hash_tensors, load_into, load_pickled, load_tensors, save_tensors
 
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError
+from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.models.retriever import Retriever
-from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Stopped, metrics_of, stop_at

@@ -14,9 +14,8 @@ from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.reading_practice import ReadingPractice, partners
-from realmctl.training.mlm import MlmObjective
+from realmctl.training.mlm import MlmObjective, PlainBlocks
 from realmctl.training.settings.encoder import MlmSettings
 from tests.fixtures.chain import Chain
 from tests.fixtures.transformers_bert import as_transformers

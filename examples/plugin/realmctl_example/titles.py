@@ -8,7 +8,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.own_blocks import rows_by_document
 from realmctl.training.in_batch import Example, InBatchContrast
 from realmctl.training.settings.retriever import RetrieverTrainingSettings
 

@@ -29,7 +29,7 @@ from realmctl.pipeline.trying import TrialWriter
 from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.settings.encoder import MlmSettings, WarmEncoderSettings
+from realmctl.training.settings.base import TrainSettings
 from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.starts.fitted import FittedHead, FittedProjection
 
@@ -99,19 +99,17 @@ class Pca(FittedProjection):
 
 
 class RidgeHead(FittedHead):
-    """A head by ridge regression on unmasked blocks, cut to the length of the settings."""
+    """A head by ridge regression on unmasked blocks, cut to the length of the training."""
 
     @torch.no_grad()
-    def fit(
-        self, mlm: Encoder, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
-    ) -> float:
+    def fit(self, mlm: Encoder, corpus: Corpus, collator: Collator, settings: TrainSettings, length: int) -> float:
         where = pick_device(settings.device)
         mlm.to(where).eval()
         rows = _sample(corpus, RIDGE_BLOCKS, settings.seed)
         states, wordpieces = [], []
         with autocast(where, settings.precision):
             for batch in batched(rows, BATCH):
-                packed = collator.query([corpus.tokens(row) for row in batch], settings.length)
+                packed = collator.query([corpus.tokens(row) for row in batch], length)
                 special_BL = torch.isin(packed.ids_BL, torch.tensor(sorted(collator.frame.ids)))
                 visible_BL = packed.mask_BL & ~special_BL
                 states.append(hidden_states(mlm.base_model, packed.to(where)).float().cpu()[visible_BL])

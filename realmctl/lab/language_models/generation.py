@@ -43,7 +43,7 @@ from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.own_blocks import rows_by_document
 
 EXAMPLES = """\
 Write a question that the text answers.

@@ -23,7 +23,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.own_blocks import rows_by_document
 from realmctl.training.in_batch import Example, InBatchContrast, train_retriever
 
 T = TypeVar("T")

@@ -1,15 +1,15 @@
-"""Which blocks are no candidates for a sentence: the one that holds it, or all of its document's."""
+"""Which blocks are of one document, and which are no candidates for a sentence: the one that holds it, or all of its document's."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.training.data.masked_blocks import rows_by_document
-from realmctl.training.settings.start import ExcludeOwn
+from realmctl.training.settings.start import ExcludeOwn, GroupBy
 
 
 class OwnBlocks:
@@ -42,3 +42,19 @@ class OwnBlocks:
         """Rows of the blocks of all documents that hold a block with this uid."""
         numbers = np.unique(self._document[self._corpus.rows_of(uid)]).tolist()
         return np.concatenate([np.empty(0, dtype=np.int64), *(self._rows[number] for number in numbers)])
+
+
+PART = re.compile(r"[#_:/.|-][0-9]+$")
+"""What the id of a passage adds to that of its source: `ls#3`, `630-0`."""
+
+
+def rows_by_document(corpus: Corpus, group_by: GroupBy = "document") -> list[NDArray[np.int64]]:
+    """Return the rows of each document's blocks, in the order of the corpus.
+
+    group_by: what blocks of one document have in common; see `GroupBy`. A block without a title is of a document of its own.
+    """
+    found: dict[str, list[int]] = {}
+    for row, block in enumerate(corpus):
+        keys = {"document": block.document, "title": block.title, "source": PART.sub("", block.document)}
+        found.setdefault(keys[group_by] or f"block {row}", []).append(row)
+    return [np.array(rows, dtype=np.int64) for rows in found.values()]

@@ -1,14 +1,13 @@
-"""Trainings of an encoder: `mlm-init`, `condenser-init` and `retromae-init`."""
+"""Training of an encoder: `mlm-init`."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.pipeline import help_texts, reads, setting, source
 from realmctl.training.names import RANDOM, head_names
-from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings
-from realmctl.training.settings.start import GroupBy, WarmStartSettings, other_start
+from realmctl.training.settings.base import Optimizer, TrainSettings
 
 
 class MlmSettings(TrainSettings):
@@ -62,75 +61,4 @@ class MlmSettings(TrainSettings):
         at_least=0,
         below=1,
         advanced=True,
-    )
-
-
-class WarmEncoderSettings(WarmStartSettings):
-    """A warm start whose training predicts masked wordpieces of windows of blocks."""
-
-    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0, advanced=True)
-    optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
-    length: int = setting(
-        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
-    )
-
-    @property
-    def warmup_steps(self) -> int:
-        return self.steps // 10 if self.warmup is None else self.warmup
-
-
-class CondenserSettings(WarmEncoderSettings):
-    """Condenser, or coCondenser with `contrastive`."""
-
-    encoder: Artifact | None = reads(
-        "encoder",
-        help="Encoder to start from. If condenser-init made it, training continues with its head.",
-        optional=True,
-        replaced_by=other_start,
-        default=None,
-    )
-    retriever: Artifact | None = reads(
-        "retriever",
-        help="Retriever to start from with --contrastive, instead of --encoder, such as an imported one: what it computes of a span "
-        "is compared, so it keeps its pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
-        explicit_only=True,
-        default=None,
-    )
-    bert: str | None = source(
-        "BERT to start from: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
-        "(exported by realmctl, or model.pt of the public code), training continues with that head.",
-        default=None,
-        literals=("scratch:",),
-        hub=True,
-        used_without="encoder",
-    )
-    contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
-    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", used_with="contrastive", advanced=True)
-    skip_from: int | None = setting(
-        "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
-        "otherwise the middle layer (6 of 12).",
-        default=None,
-        at_least=0,
-        advanced=True,
-    )
-    head_layers: int | None = setting(
-        "Layers of the head. Default: those of the head that training continues with, otherwise 2.",
-        default=None,
-        at_least=1,
-        at_most=48,
-        advanced=True,
-    )
-    batch_size: int = setting(
-        "Blocks per step; with --contrastive, documents per step, two spans each.",
-        default=128,
-        at_least=1,
-        at_most=LARGEST_BATCH,
-    )
-    mask_rate: float = setting(
-        "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1, advanced=True
-    )
-    micro_batch: int = runtime(
-        "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",
-        default=0,
-        at_least=0,
     )

@@ -10,7 +10,7 @@ from realmctl.models.bert.modules import Encoder
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.training.names import HEADS, PROJECTIONS
-from realmctl.training.settings.encoder import MlmSettings, WarmEncoderSettings
+from realmctl.training.settings.base import TrainSettings
 from realmctl.training.settings.retriever import RetrieverTrainingSettings
 
 
@@ -18,10 +18,10 @@ class FittedHead(ABC):
     """A head of masked language modelling that is fitted to states of the blocks (`--head-init NAME`, group `realmctl.heads`)."""
 
     @abstractmethod
-    def fit(
-        self, mlm: Encoder, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
-    ) -> float:
+    def fit(self, mlm: Encoder, corpus: Corpus, collator: Collator, settings: TrainSettings, length: int) -> float:
         """Set the head of `mlm`, and leave the model in evaluation mode, on the device of the settings.
+
+        length: The longest input of the training in wordpieces, [CLS] and [SEP] included.
 
         Returns:
             The share of visible wordpieces that the head then predicts, among the first tokens of a sample.

@@ -14,8 +14,8 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.lab.bottleneck.condenser_model import Condenser
 from realmctl.models.bert.files import load_masked_lm, read_config, save_masked_lm
-from realmctl.models.condenser import Condenser
 from realmctl.models.encoder import hidden_states, layer_states, states_at
 from realmctl.models.families.known import family, family_of, mlm_logits, positions_of
 from realmctl.models.inputs import Collator, TokenBatch

@@ -14,6 +14,8 @@ from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.rerank import Rerank
 from realmctl.lab.asked_weight.weigh_bm25 import WeighBm25
+from realmctl.lab.bottleneck.condenser_init import CondenserInit
+from realmctl.lab.bottleneck.retromae_init import RetromaeInit
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.dpr.dpr_finetune import DprFinetune
 from realmctl.lab.dpr.mine_negatives import MineNegatives
@@ -27,14 +29,12 @@ from realmctl.lab.language_models.revela.revela_init import RevelaInit
 from realmctl.lab.late_interaction.late_embed import LateEmbed
 from realmctl.lab.late_interaction.late_finetune import LateFinetune
 from realmctl.lab.late_interaction.late_rank import LateRank
-from realmctl.lab.retromae.retromae_init import RetromaeInit
 from realmctl.lab.spider.spider_init import SpiderInit
 from realmctl.lab.teachers.cut_queries import CutQueries
 from realmctl.pipeline import Stage
 from realmctl.tokens.tokenizer import Tokenizer
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
-from stages.condenser_init import CondenserInit
 from stages.embed import Embed
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm

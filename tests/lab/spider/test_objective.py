@@ -19,7 +19,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training import in_batch
-from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.own_blocks import rows_by_document
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of

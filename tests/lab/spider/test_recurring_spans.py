@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from realmctl.corpus.corpus import Corpus
 from realmctl.lab.spider.recurring_spans import LONGEST, NO_WORD, BlockWords, WordTable, recurring_spans
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.own_blocks import rows_by_document
 from tests.fixtures import families
 from tests.fixtures.blocks import make_blocks
 

@@ -9,9 +9,9 @@ import torch
 from transformers import BertConfig, BertModel
 
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.starts.encoder import starting_bert
-from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain
 

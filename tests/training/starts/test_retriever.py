@@ -9,10 +9,10 @@ import torch
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.imports.encoder_retriever import EncoderSettings, import_encoder
+from realmctl.lab.bottleneck.condenser_init import CondenserInit
+from realmctl.lab.bottleneck.condenser_objective import CondenserObjective, _examples, _start
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.condenser import CondenserObjective, _examples, _start
-from stages.condenser_init import CondenserInit
 from stages.embed import Embed
 from stages.ict_init import IctInit
 from tests.fixtures import encoder_folders

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from realmctl.artifacts import Artifact, open_artifact, verify
-from realmctl.artifacts.description import ENCODER
+from realmctl.artifacts.description import CONDENSER_HEAD, ENCODER
 from realmctl.errors import ConfigError
 from realmctl.extras.hub.exports.model_card import NO_FACTS, CardFacts, write_card
 from realmctl.extras.hub.exports.new_path import new_path
 from realmctl.extras.hub.exports.sentence_modules import Projection, served_by, write_modules
-from realmctl.models.condenser import HEAD_FILE
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline import resolve
 
@@ -111,7 +110,7 @@ def _write(
 ) -> tuple[list[str] | None, float | None]:
     """Return the servers that give a retriever's vectors, and the least cosine of int8."""
     if retriever is None:
-        of_condenser = [name for name in (HEAD_FILE, ENCODER) if artifact.has(name)]
+        of_condenser = [name for name in (CONDENSER_HEAD, ENCODER) if artifact.has(name)]
         _copy(artifact, [*BERT_FILES, *_tokenizer(artifact, ""), *of_condenser], "", folder)
         return None, None
     below = "query/" if side == "query" and retriever.towers != "shared" else "block/"

@@ -28,8 +28,8 @@ from realmctl.models.precision import seed_everything, to_device
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.data.order import DataOrder
+from realmctl.training.data.own_blocks import rows_by_document
 from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.starts.retriever import whole_retriever

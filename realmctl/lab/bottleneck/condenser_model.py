@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from realmctl.artifacts.description import CONDENSER_HEAD
 from realmctl.errors import ConfigError
 from realmctl.models.bert.layers import fresh_layer, run_layer
 from realmctl.models.bert.modules import Encoder
@@ -23,7 +24,6 @@ from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 from realmctl.models.weights import load_into, load_pickled, load_tensors, save_tensors
 
-HEAD_FILE = "condenser_head.safetensors"
 PUBLIC_HEAD_FILE = "model.pt"
 _PUBLIC_PREFIX = "c_head."
 
@@ -65,7 +65,7 @@ class Condenser(nn.Module):
     def save_head(self, folder: Path) -> None:
         """Write the head's weights beside the backbone's, under the names of the public code (`c_head.0...`)."""
         save_tensors(
-            {_PUBLIC_PREFIX + name: tensor for name, tensor in self.head.state_dict().items()}, folder / HEAD_FILE
+            {_PUBLIC_PREFIX + name: tensor for name, tensor in self.head.state_dict().items()}, folder / CONDENSER_HEAD
         )
 
     def load_head(self, folder: Path) -> bool:
@@ -110,8 +110,8 @@ def contrastive_loss(own_SH: Tensor, all_CH: Tensor, document_C: Tensor, first: 
 
 def _head_tensors(folder: Path) -> dict[str, Tensor] | None:
     """The head's tensors, named without their prefix; None if the folder holds no head."""
-    if (folder / HEAD_FILE).is_file():
-        tensors = load_tensors(folder / HEAD_FILE)
+    if (folder / CONDENSER_HEAD).is_file():
+        tensors = load_tensors(folder / CONDENSER_HEAD)
     elif (folder / PUBLIC_HEAD_FILE).is_file():
         tensors = load_pickled(folder / PUBLIC_HEAD_FILE)
     else:

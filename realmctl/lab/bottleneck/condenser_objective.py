@@ -23,8 +23,11 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
+from realmctl.lab.bottleneck.condenser_model import Condenser, contrastive_loss
+from realmctl.lab.bottleneck.masked_passages import MaskedPassages, SpanPairs, WholeWordMasking
+from realmctl.lab.bottleneck.settings import CondenserSettings
+from realmctl.lab.bottleneck.start import retriever_of_one_encoder, save_start, starting_masked_lm
 from realmctl.log import say, warn
-from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import seed_everything, to_device
@@ -32,14 +35,12 @@ from realmctl.models.retriever import Retriever
 from realmctl.spans.query import Query
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
-from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.data.order import DataOrder
+from realmctl.training.data.own_blocks import rows_by_document
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, contrasted, prepared
 from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
-from realmctl.training.settings.encoder import CondenserSettings
-from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
 
 @dataclass(frozen=True)

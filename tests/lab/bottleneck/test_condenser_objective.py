@@ -19,13 +19,14 @@ from safetensors.torch import load_file
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.models.condenser import contrastive_loss
+from realmctl.lab.bottleneck.condenser_model import contrastive_loss
+from realmctl.lab.bottleneck.masked_passages import SpanPairs, WholeWordMasking
 from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.data.masked_blocks import SpanPairs, WholeWordMasking, rows_by_document
+from realmctl.training.data.own_blocks import rows_by_document
 from tests.fixtures.blocks import make_blocks
-from tests.training import condenser_process as process
+from tests.lab.bottleneck import condenser_process as process
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -213,7 +214,7 @@ def test_two_processes_are_one_on_the_joined_batch(chain, kind, tmp_path):
         one.bind(("127.0.0.1", 0))
         port = str(one.getsockname()[1])
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.training.condenser_process", str(chain.blocks.path), kind]
+    command = [sys.executable, "-m", "tests.lab.bottleneck.condenser_process", str(chain.blocks.path), kind]
     started = [
         subprocess.Popen(
             [*command, str(tmp_path / f"{rank}")], cwd=ROOT, env={**os.environ, **address, "RANK": str(rank)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
+from realmctl.lab.bottleneck.settings import CondenserSettings
 from realmctl.training.settings.base import TrainingStage
-from realmctl.training.settings.encoder import CondenserSettings
 
 
 class CondenserInit(CondenserSettings, TrainingStage):
@@ -33,6 +33,6 @@ class CondenserInit(CondenserSettings, TrainingStage):
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.condenser import train_condenser
+        from realmctl.lab.bottleneck.condenser_objective import train_condenser
 
         return train_condenser(self, out)

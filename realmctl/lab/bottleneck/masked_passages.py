@@ -1,4 +1,4 @@
-"""Masked blocks: BERT's masks for `mlm-init`, and masks over whole words for Condenser.
+"""Windows of blocks with masks over whole words, one or two of a document.
 
 Of the hidden wordpieces, 80 % become [MASK], 10 % a random one, and 10 % stay. Long blocks are cut before masks are drawn, so
 masks and targets stay aligned.
@@ -6,7 +6,6 @@ masks and targets stay aligned.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,27 +17,6 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings.start import GroupBy
-
-
-class PlainBlocks:
-    """Blocks with BERT's masking: of the hidden wordpieces 80 % become [MASK], 10 % a random one, and 10 % stay."""
-
-    def __init__(
-        self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, ordinary: NDArray[np.int64]
-    ) -> None:
-        self.corpus, self.collator, self.lengths = corpus, collator, (length, 0)
-        self.mask_rate, self.ordinary = mask_rate, ordinary
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Query:
-        body = self.corpus.tokens(number)
-        start = int(rng.integers(max(1, len(body) - self.lengths[0] + AROUND_ONE + 1)))
-        tokens = body[start : start + self.lengths[0] - AROUND_ONE]
-        chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
-        return hide_as_bert(tokens, chosen, self.collator.mask_id, self.ordinary, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,19 +132,3 @@ class SpanPairs(MaskedPassages):
         """Return masked windows of two random blocks of document `number`."""
         rows = rng.choice(self.documents[number], 2, replace=False)
         return [self.window(int(row), rng) for row in rows]
-
-
-PART = re.compile(r"[#_:/.|-][0-9]+$")
-"""What the id of a passage adds to that of its source: `ls#3`, `630-0`."""
-
-
-def rows_by_document(corpus: Corpus, group_by: GroupBy = "document") -> list[NDArray[np.int64]]:
-    """Return the rows of each document's blocks, in the order of the corpus.
-
-    group_by: what blocks of one document have in common; see `GroupBy`. A block without a title is of a document of its own.
-    """
-    found: dict[str, list[int]] = {}
-    for row, block in enumerate(corpus):
-        keys = {"document": block.document, "title": block.title, "source": PART.sub("", block.document)}
-        found.setdefault(keys[group_by] or f"block {row}", []).append(row)
-    return [np.array(rows, dtype=np.int64) for rows in found.values()]

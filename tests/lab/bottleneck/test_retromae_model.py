@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from realmctl.lab.retromae.model import RetroMae, bag_of_words_loss
+from realmctl.lab.bottleneck.retromae_model import RetroMae, bag_of_words_loss
 from realmctl.models.bert.config import BertConfig
 from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.inputs import Collator, TokenBatch

@@ -19,8 +19,10 @@ from realmctl.artifacts.description import EncoderDescription
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
-from realmctl.lab.retromae.model import RetroMae, bag_of_words_loss
-from realmctl.lab.retromae.settings import RetroMaeSettings
+from realmctl.lab.bottleneck.masked_passages import MaskedPassages, WholeWordMasking
+from realmctl.lab.bottleneck.retromae_model import RetroMae, bag_of_words_loss
+from realmctl.lab.bottleneck.settings import RetroMaeSettings
+from realmctl.lab.bottleneck.start import retriever_of_one_encoder, save_start, starting_masked_lm
 from realmctl.models.encoder import masked_loss
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch, TokenBatch
@@ -29,11 +31,9 @@ from realmctl.spans.query import Query
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
-from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.data.order import DataOrder
 from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
-from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
 DECODER_MASK_RATE = 0.5
 """Share of the wordpieces that a position of the decoder may not read, as in the paper and its code."""

@@ -10,6 +10,7 @@ from realmctl.artifacts.description import ENCODER, EncoderDescription, Pooling,
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.execution import processes
+from realmctl.lab.bottleneck.settings import WarmEncoderSettings
 from realmctl.log import say
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.bert.modules import Encoder
@@ -17,7 +18,6 @@ from realmctl.models.families.known import family_of
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.settings.encoder import WarmEncoderSettings
 from realmctl.training.starts.encoder import starting_bert
 from realmctl.training.starts.fitted import fitted_head
 from realmctl.training.starts.retriever import whole_retriever
@@ -43,7 +43,7 @@ def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | Non
     setattr(mlm, mlm.base_model_prefix, base)
     mlm.tie_weights()
     collator = Collator.of(Tokenizer.load(settings.blocks.path))
-    decoded = fitted_head("ridge").fit(mlm, Corpus(settings.blocks), collator, settings)
+    decoded = fitted_head("ridge").fit(mlm, Corpus(settings.blocks), collator, settings, settings.length)
     say(f"a vocabulary layer was fitted to the retriever; it decodes {decoded:.0%} of visible wordpieces")
     return mlm
 

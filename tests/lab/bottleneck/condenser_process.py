@@ -1,6 +1,6 @@
 """A tiny Condenser on a blocks artifact, and one of several processes that take its gradients.
 
-Usage: python -m tests.training.condenser_process BLOCKS passages|spans FILE, with RANK, WORLD_SIZE,
+Usage: python -m tests.lab.bottleneck.condenser_process BLOCKS passages|spans FILE, with RANK, WORLD_SIZE,
 MASTER_ADDR and MASTER_PORT set
 """
 
@@ -18,16 +18,18 @@ from torch import Tensor
 
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
+from realmctl.lab.bottleneck import condenser_objective as condenser
+from realmctl.lab.bottleneck.condenser_model import Condenser
+from realmctl.lab.bottleneck.condenser_objective import CondenserObjective
+from realmctl.lab.bottleneck.masked_passages import MaskedPassages, SpanPairs, WholeWordMasking
+from realmctl.lab.bottleneck.settings import CondenserSettings
 from realmctl.models.bert.files import scratch_config
 from realmctl.models.bert.modules import BertForMaskedLM
-from realmctl.models.condenser import Condenser
 from realmctl.models.inputs import Collator
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training import condenser, data_parallel
-from realmctl.training.condenser import CondenserObjective
-from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
+from realmctl.training import data_parallel
+from realmctl.training.data.own_blocks import rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
-from realmctl.training.settings.encoder import CondenserSettings
 
 
 def objective(

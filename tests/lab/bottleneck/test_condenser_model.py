@@ -6,10 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from realmctl.artifacts.description import CONDENSER_HEAD
 from realmctl.errors import ConfigError, InputError
+from realmctl.lab.bottleneck.condenser_model import Condenser, contrastive_loss
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
 from realmctl.models.bert.modules import BertForMaskedLM
-from realmctl.models.condenser import HEAD_FILE, Condenser, contrastive_loss
 from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator
 from realmctl.tokens.frame import Frame
@@ -114,10 +115,10 @@ def test_a_head_of_another_width_or_a_damaged_one_is_refused(model, tmp_path):
     other.save_head(tmp_path)
     with pytest.raises(InputError, match="shape"):
         model.load_head(tmp_path)
-    (tmp_path / HEAD_FILE).write_bytes(b"no tensors")
+    (tmp_path / CONDENSER_HEAD).write_bytes(b"no tensors")
     with pytest.raises(InputError, match="Cannot read weights"):
         model.load_head(tmp_path)
-    (tmp_path / HEAD_FILE).unlink()
+    (tmp_path / CONDENSER_HEAD).unlink()
     (tmp_path / "model.pt").write_bytes(b"no tensors")
     with pytest.raises(InputError, match=r"model\.pt"):
         model.load_head(tmp_path)

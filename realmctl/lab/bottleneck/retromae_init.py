@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
-from realmctl.lab.retromae.settings import RetroMaeSettings
+from realmctl.lab.bottleneck.settings import RetroMaeSettings
 from realmctl.training.settings.base import TrainingStage
 
 
@@ -26,6 +26,6 @@ class RetromaeInit(RetroMaeSettings, TrainingStage):
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.lab.retromae.objective import train_retromae
+        from realmctl.lab.bottleneck.retromae_objective import train_retromae
 
         return train_retromae(self, out)

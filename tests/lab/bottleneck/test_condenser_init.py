@@ -12,7 +12,7 @@ from transformers import AutoModel
 from realmctl.artifacts import verify
 from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError, InputError, MismatchError
-from stages.condenser_init import CondenserInit
+from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Stopped, metrics_of, stop_at

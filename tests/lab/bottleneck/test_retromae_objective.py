@@ -10,15 +10,15 @@ import torch.nn.functional as F
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_encoder
 from realmctl.corpus.corpus import Corpus
-from realmctl.lab.retromae.model import RetroMae, bag_of_words_loss
-from realmctl.lab.retromae.objective import RetroMaeObjective
-from realmctl.lab.retromae.retromae_init import RetromaeInit
-from realmctl.lab.retromae.settings import RetroMaeSettings
+from realmctl.lab.bottleneck.masked_passages import MaskedPassages, WholeWordMasking
+from realmctl.lab.bottleneck.retromae_init import RetromaeInit
+from realmctl.lab.bottleneck.retromae_model import RetroMae, bag_of_words_loss
+from realmctl.lab.bottleneck.retromae_objective import RetroMaeObjective
+from realmctl.lab.bottleneck.settings import RetroMaeSettings
+from realmctl.lab.bottleneck.start import starting_masked_lm
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
-from realmctl.training.starts.masked_lm import starting_masked_lm
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, metrics_of
 from tests.fixtures.transformers_bert import as_transformers
