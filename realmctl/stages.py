@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # those of the core, for editors alone, which cannot discover
     from stages.embed import Embed as Embed
     from stages.eval_cloze import EvalCloze as EvalCloze
     from stages.eval_em import EvalEm as EvalEm
-    from stages.eval_utility import EvalUtility as EvalUtility
     from stages.finetune import Finetune as Finetune
     from stages.ict_init import IctInit as IctInit
     from stages.mlm_init import MlmInit as MlmInit

@@ -16,9 +16,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Documents and spans": ("chunk", "revise", "tag"),
     "Encoders and retrievers": ("mlm-init", "ict-init"),
     "Index and search": ("embed", "build-index", "search", "eval-cloze"),
-    "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
+    "Pre-training": ("pretrain", "refresh", "fill-mask"),
     "Questions and answers": ("finetune", "eval-em", "ask"),
-    "Runs and artifacts": ("run", "ls", "show", "compare", "pin", "verify"),
+    "Runs and artifacts": ("run", "ls", "show", "pin", "verify"),
 }
 OTHERS = "More commands"
 ROOMS = {"realmctl.extras": "Extras", "realmctl.lab": "Lab"}

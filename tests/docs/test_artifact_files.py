@@ -14,6 +14,7 @@ from realmctl.extras.ir.beir_shortcut import Measured, make_table
 from realmctl.extras.ir.collect import Collect
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
+from realmctl.extras.utility.eval_utility import EvalUtility
 from realmctl.lab.asked_weight.weigh_bm25 import WeighBm25
 from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
@@ -31,7 +32,6 @@ from realmctl.retrieval.search.postings import Bm25Ranking
 from stages.chunk import Chunk
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
-from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, baseline, documents, finetune, make_index, pretrain

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from realmctl.extras.utility.utility import measure_utility
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.training.evaluation.utility import measure_utility
 from realmctl.training.monitoring.pretrain_watch import PretrainWatch
 from realmctl.training.realm import RealmObjective
 from realmctl.training.refresh.index_in_use import IndexInUse

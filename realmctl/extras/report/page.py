@@ -17,13 +17,13 @@ from realmctl.amounts import duration_text, number_text
 from realmctl.artifacts import Artifact, verify
 from realmctl.extras.report import amounts
 from realmctl.extras.report.charts import CHARTS
+from realmctl.extras.report.comparing import Comparison
 from realmctl.extras.report.curves import TrainingRun, read_run
 from realmctl.extras.report.evidence import QuestionEvidence, question_evidence
 from realmctl.extras.report.funnel import Funnel, funnel_of
 from realmctl.extras.report.outcomes import read_outcomes
 from realmctl.extras.report.plots import draw_chart
 from realmctl.extras.report.sources import blocks_of, compared, is_training, reported
-from realmctl.pipeline.comparing import Comparison
 from realmctl.version import __version__
 
 TITLES = {"model": "Pre-training", "qa-model": "Fine-tuning", "retriever": "Retriever warm start", "encoder": "Encoder"}

@@ -8,8 +8,9 @@ from pathlib import Path
 from realmctl.artifacts import MANIFEST, Artifact, catalogue, open_artifact, require_descent, version_numbers
 from realmctl.errors import InputError, MismatchError
 from realmctl.extras.report.charts import CHARTS
+from realmctl.extras.report.comparing import Comparison, compare, runs_at
 from realmctl.extras.report.curves import METRICS
-from realmctl.pipeline.comparing import Comparison, compare, known_in, runs_at
+from realmctl.pipeline.comparing import known_in
 from realmctl.pipeline.discovery import own_stages
 
 

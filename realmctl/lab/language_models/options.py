@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.extras.chat.settings import SERVED, EndpointSettings, named
+from realmctl.extras.utility.settings import UtilitySettings
 from realmctl.log import warn
 from realmctl.pipeline import Settings, help_texts, reads, runtime, setting, source
 from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.answering.settings import AskSettings, EvalSettings
 from realmctl.shortcuts.adapt_settings import AdaptSettings
-from realmctl.training.settings.pretrain import PretrainSettings, UtilitySettings
+from realmctl.training.settings.pretrain import PretrainSettings
 
 if TYPE_CHECKING:
     from realmctl.lab.language_models.reading_model import ReadingOptions

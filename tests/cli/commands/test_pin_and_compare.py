@@ -65,6 +65,7 @@ def test_ls_shows_what_varies_and_what_is_pinned(realmctl):
     assert [entry["pinned"] for entry in entries] == [False, False, True, False]
 
 
+@pytest.mark.house
 def test_compare_prints_a_table_as_text_csv_and_json(realmctl):
     code, text, _ = realmctl("compare", "plain")
     assert code == 0 and [line.split()[0] for line in text.splitlines()[2:]] == [

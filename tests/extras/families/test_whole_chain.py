@@ -20,6 +20,7 @@ from realmctl.extras.hub.imports.importing import ImportExtras, import_checkpoin
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.serve.models import open_models
 from realmctl.extras.serve.service import Service
+from realmctl.extras.utility.eval_utility import EvalUtility
 from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.lab.bottleneck.retromae_init import RetromaeInit
@@ -36,7 +37,6 @@ from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
-from stages.eval_utility import EvalUtility
 from stages.finetune import Finetune
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit

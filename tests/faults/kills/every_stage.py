@@ -13,6 +13,7 @@ from realmctl.extras.hub.import_encoder import Import
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.rerank import Rerank
+from realmctl.extras.utility.eval_utility import EvalUtility
 from realmctl.lab.asked_weight.weigh_bm25 import WeighBm25
 from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.lab.bottleneck.retromae_init import RetromaeInit
@@ -38,7 +39,6 @@ from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
-from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from stages.revise import Revise

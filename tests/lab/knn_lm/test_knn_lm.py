@@ -12,6 +12,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import QualityError
 from realmctl.extras.hnsw.hnsw import HnswIndex
+from realmctl.extras.utility.eval_utility import EvalUtility
 from realmctl.index.build import build
 from realmctl.index.settings import IndexSettings
 from realmctl.lab.knn_lm import knn_lm
@@ -23,7 +24,6 @@ from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
-from stages.eval_utility import EvalUtility
 from stages.mlm_init import MlmInit
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks

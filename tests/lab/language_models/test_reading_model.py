@@ -9,12 +9,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from realmctl.corpus.blocks import Block
+from realmctl.extras.utility.eval_utility import EvalUtility
 from realmctl.lab.language_models import reading_model
 from realmctl.lab.language_models.reading_model import ReadingModel, ReadingOptions
 from realmctl.retrieval.search.block_search import Hit
 from realmctl.retrieval.search.opening import load_search
 from stages.eval_em import EvalEm
-from stages.eval_utility import EvalUtility
 from tests.fixtures.language_models import byte_tokenizer, make_gpt2, make_t5
 
 PROMPT = "Question: {}\nAnswer:"

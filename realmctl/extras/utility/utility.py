@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.execution.batches import batched
+from realmctl.extras.utility.settings import UtilitySettings
 from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
@@ -25,7 +26,6 @@ from realmctl.training.monitoring.positive_blocks import PositiveBlocks, positiv
 from realmctl.training.objective import Sums
 from realmctl.training.realm import Micro, RealmObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
-from realmctl.training.settings.pretrain import UtilitySettings
 
 KINDS = ("own", "told", "random")
 """own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores

@@ -10,8 +10,7 @@ import pytest
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import MismatchError
-from realmctl.pipeline import Stage, reads, setting
-from realmctl.pipeline.comparing import (
+from realmctl.extras.report.comparing import (
     STUDENT_T,
     ComparedRun,
     Comparison,
@@ -19,10 +18,10 @@ from realmctl.pipeline.comparing import (
     compare,
     comparison_csv,
     comparison_text,
-    differences,
-    known_in,
     runs_at,
 )
+from realmctl.pipeline import Stage, reads, setting
+from realmctl.pipeline.comparing import differences, known_in
 
 
 class Trained(Stage):

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
+from realmctl.extras.utility.settings import UtilitySettings
 from realmctl.pipeline import Stage, extended
-from realmctl.training.settings.pretrain import UtilitySettings
 
 
 @extended("eval-utility")
@@ -40,7 +40,7 @@ class EvalUtility(UtilitySettings, Stage):
         require_descent(asked.index, self.blocks, asked.retriever)
 
     def run(self, out: Writer) -> Mapping[str, object]:
-        from realmctl.training.evaluation.utility import eval_utility
+        from realmctl.extras.utility.utility import eval_utility
 
         measured = eval_utility(self)
         out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")

@@ -7,9 +7,10 @@ from typing import Literal
 
 from realmctl.artifacts import catalogue
 from realmctl.cli import available_stages
+from realmctl.extras.report.comparing import compare as compare_runs
+from realmctl.extras.report.comparing import comparison_csv, comparison_text, runs_at
 from realmctl.pipeline import InWorkspace, Show, argument, help_texts, setting
-from realmctl.pipeline.comparing import compare as compare_runs
-from realmctl.pipeline.comparing import comparison_csv, comparison_text, known_in, runs_at
+from realmctl.pipeline.comparing import known_in
 
 
 class Compare(InWorkspace):

@@ -11,8 +11,8 @@ import torch
 
 from realmctl.artifacts import Origin, open_artifact, tokenizer_folder, writing
 from realmctl.errors import ConfigError, InputError
+from realmctl.extras.utility.eval_utility import EvalUtility
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm
-from stages.eval_utility import EvalUtility
 from tests.fixtures.chain import pretrain
 from tests.fixtures.pretraining import objective_of
 
