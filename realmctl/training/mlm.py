@@ -1,9 +1,4 @@
-"""Masked language modelling: the warm start of an encoder, on blocks or as copy pre-training.
-
-On blocks it is BERT's masking. Reading practice puts a tagged sentence before the block that restates it and hides salient
-spans of the sentence, and for some of the visible spans their copies in the block. It teaches a small reader to copy
-from the block, which masked blocks alone do not teach within the budget of a laptop.
-"""
+"""Masked language modelling: the warm start of an encoder, with BERT's masks on blocks. Rooms bring other examples (`MlmSettings.examples`)."""
 
 from __future__ import annotations
 
@@ -30,12 +25,10 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.precision import to_device
 from realmctl.spans.query import Query, hide_as_bert
-from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.tokenizer import Tokenizer
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.order import DataOrder
-from realmctl.training.data.reading_practice import PARTNERS, Curriculum, ReadingPractice, partners
 from realmctl.training.loop import train
 from realmctl.training.names import RANDOM
 from realmctl.training.objective import Objective, Sums
@@ -54,7 +47,9 @@ def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
         found = fitted_head(settings.head_init).fit(mlm, corpus, Collator.of(words), settings, settings.length)
         metrics["decoded_at_start"] = found
     if settings.steps:
-        examples = _examples(settings, corpus, words)
+        examples = settings.examples(corpus, words) or PlainBlocks(
+            corpus, Collator.of(words), mask_rate=settings.mask_rate, length=settings.length, ordinary=words.ordinary
+        )
         objective = MlmObjective(mlm, examples, settings)
         metrics["examples"] = len(examples)
         metrics |= train(objective, settings, out, "mlm-init", chance=math.log(mlm.config.vocab_size))
@@ -65,20 +60,6 @@ def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
         write_description(out.file(ENCODER), EncoderDescription(pooling=before.pooling))  # the head is out of date
     out.copy_folder(".", tokenizer_folder(settings.blocks))
     return metrics
-
-
-def _examples(settings: MlmSettings, corpus: Corpus, words: Tokenizer) -> Examples:
-    collator = Collator.of(words)
-    if settings.spans is None:
-        return PlainBlocks(
-            corpus, collator, mask_rate=settings.mask_rate, length=settings.length, ordinary=words.ordinary
-        )
-    queries = TaggedQueries(settings.spans, corpus)
-    if settings.practice == "curriculum":
-        found = partners(queries, corpus, PARTNERS)
-        return Curriculum(queries, corpus, found, collator, continues_V=words.continues, window=settings.window)
-    lengths = queries.query_length, corpus.max_wordpieces
-    return ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=lengths)
 
 
 class PlainBlocks:

@@ -21,7 +21,7 @@ def realmctl(*arguments):
     return CliRunner().invoke(build(str(arguments[0])), [str(argument) for argument in arguments])
 
 
-@pytest.mark.parametrize("practice", [False, True])
+@pytest.mark.parametrize("practice", [False, pytest.param(True, marks=pytest.mark.house)])
 def test_mlm_init_makes_a_bert_that_transformers_loads(chain, tmp_path, practice):
     spans = ["--spans", chain.spans.path] if practice else ["--length", "16"]
     result = realmctl("mlm-init", "--blocks", chain.blocks.path, *spans, *TINY, "--out", tmp_path / "encoder")

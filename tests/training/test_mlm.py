@@ -1,4 +1,4 @@
-"""Masked language modelling: what is hidden is what is asked, and reading practice asks what the block can tell."""
+"""Masked language modelling: what is hidden is what is asked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from realmctl.models.bert import layers
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query
-from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.data.reading_practice import ReadingPractice, partners
 from realmctl.training.mlm import MlmObjective, PlainBlocks
 from realmctl.training.settings.encoder import MlmSettings
 from tests.fixtures.chain import Chain
@@ -42,39 +40,6 @@ def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain
     assert asked / total == pytest.approx(0.15, abs=0.01)
     assert masked / asked == pytest.approx(0.8, abs=0.03)
     assert kept / asked == pytest.approx(0.1, abs=0.03)
-
-
-def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None:
-    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    collator = Collator.of(Tokenizer.load(chain.blocks.path))
-    practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
-    rng = np.random.default_rng(0)
-    told = asked = 0
-    for number in list(range(len(practice))) * 5:
-        example = practice.draw(number, rng)
-        assert (restored(example) == queries.tokens(int(practice.rows[number]))).all()
-        assert len(example.targets), "every sentence is asked something"
-        assert example.beside is not None
-        told += sum(wordpiece in example.beside.tokens for wordpiece in example.targets)
-        asked += len(example.targets)
-    assert told / asked > 0.5
-
-
-def test_a_batch_points_at_its_masks(chain: Chain) -> None:
-    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    collator = Collator.of(Tokenizer.load(chain.blocks.path))
-    practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
-    rng = np.random.default_rng(1)
-    drawn = [practice.draw(number, rng) for number in range(6)]
-    batch = collator.queries(drawn, *practice.lengths)
-    assert (batch.packed.ids_BL.flatten()[batch.place_M] == collator.mask_id).all()
-    expected = [part.targets for example in drawn for part in (example, example.beside) if part]
-    assert batch.target_M.tolist() == np.concatenate(expected).tolist()
-    batch.packed.ids_BL.flatten()[batch.place_M] = batch.target_M
-    for ids, example in zip(batch.packed.ids_BL.tolist(), drawn, strict=True):
-        parts = [restored(part).tolist() for part in (example, example.beside) if part]
-        whole = [*collator.frame.before, *(token for part in parts for token in [*part, *collator.frame.after])]
-        assert ids[: len(whole)] == whole
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

@@ -20,6 +20,7 @@ from realmctl.artifacts.description import QA_MODEL, write_description
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution.batches import batched
+from realmctl.extras.practice.reading_practice import RANDOM_BLOCK, partners
 from realmctl.lab.language_models.generative import PART, GenerativeDescription
 from realmctl.lab.language_models.models.files import load_language_model, save_language_model
 from realmctl.lab.language_models.models.known import reader_of
@@ -42,7 +43,6 @@ from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.closed_book import learnable
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
-from realmctl.training.data.reading_practice import RANDOM_BLOCK, partners
 from realmctl.training.loop import train
 from realmctl.training.objective import Objective, Sums
 from realmctl.training.settings.base import TrainSettings

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, setting, source
 from realmctl.training.names import RANDOM, head_names
 from realmctl.training.settings.base import Optimizer, TrainSettings
 
+if TYPE_CHECKING:
+    from realmctl.corpus.corpus import Corpus
+    from realmctl.tokens.tokenizer import Tokenizer
+    from realmctl.training.mlm import Examples
+
 
 class MlmSettings(TrainSettings):
-    """Masked language modelling, on blocks or as copy pre-training."""
+    """Masked language modelling, on blocks. Rooms add options to `mlm-init` by subclasses (`realmctl.options.mlm-init`)."""
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
-    spans: Artifact | None = reads(
-        "spans",
-        help="Tagged sentences for copy pre-training. Default: train on blocks alone.",
-        explicit_only=True,
-        default=None,
-    )
     bert: str = source(
         "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
         default="scratch:tiny",
@@ -36,23 +36,12 @@ class MlmSettings(TrainSettings):
     steps: int = setting("Training steps. 0 keeps the head of --head-init.", default=10_000, at_least=0)
     layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1, advanced=True)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
-    mask_rate: float = setting(
-        "Share of the wordpieces that are hidden.", default=0.15, above=0, below=1, used_without="spans"
-    )
-    practice: Literal["steady", "curriculum"] = setting(
-        "Kind of copy pre-training with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
-        "first, then noisy copies, other blocks, random blocks and null documents.",
-        default="steady",
-    )
-    window: int = setting(
-        "Window of a block in wordpieces.", default=64, at_least=8, used_with="practice=curriculum", advanced=True
-    )
+    mask_rate: float = setting("Share of the wordpieces that are hidden.", default=0.15, above=0, below=1)
     length: int = setting(
         "Longest example in wordpieces, [CLS] and [SEP] included.",
         default=128,
         at_least=3,
         at_most=512,
-        used_without="spans",
     )
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
@@ -62,3 +51,11 @@ class MlmSettings(TrainSettings):
         below=1,
         advanced=True,
     )
+
+    def check(self) -> None:
+        if self.steps == 0 and self.head_init == RANDOM:
+            raise ConfigError("--steps 0 changes nothing. Add --head-init ridge, which fits a head, or take steps.")
+
+    def examples(self, corpus: Corpus, words: Tokenizer) -> Examples | None:
+        """Return the examples to train on; None for the blocks with BERT's masks."""
+        return None

@@ -9,11 +9,11 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
+from realmctl.extras.practice.reading_practice import partners
 from realmctl.lab.language_models.lm_finetune import LmFinetune
 from realmctl.lab.language_models.models.files import load_language_model
 from realmctl.lab.language_models.objective import SalientSpanPairs
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.data.reading_practice import partners
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import Stopped, stop_at
 from tests.fixtures.language_models import byte_tokenizer, make_gpt2, make_t5

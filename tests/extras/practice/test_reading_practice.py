@@ -9,13 +9,8 @@ import pytest
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
-from realmctl.models.inputs import Collator
-from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens.frame import Frame
-from realmctl.tokens.token_search import occurrences
-from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.data import reading_practice as module
-from realmctl.training.data.reading_practice import (
+from realmctl.extras.practice import reading_practice as module
+from realmctl.extras.practice.reading_practice import (
     FIRST,
     LATER,
     MOST_COMMON,
@@ -24,6 +19,12 @@ from realmctl.training.data.reading_practice import (
     ReadingPractice,
     partners,
 )
+from realmctl.models.inputs import Collator
+from realmctl.spans.query import Query
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.frame import Frame
+from realmctl.tokens.token_search import occurrences
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Chain, Stopped, metrics_of, stop_at
 
@@ -194,3 +195,43 @@ def test_a_corpus_where_no_block_restates_a_sentence_is_refused(chain, tmp_path)
     nobody = np.full(len(queries), -1, dtype=np.int64)
     with pytest.raises(InputError, match="restates a sentence"):
         ReadingPractice(queries, corpus, nobody, Collator(Frame.bert(0, 1), 2, 3), lengths=(20, 20))
+
+
+def restored(query: Query) -> np.ndarray:
+    """The sequence with what is hidden put back."""
+    tokens = query.tokens.copy()
+    tokens[query.places] = query.targets
+    return tokens
+
+
+def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None:
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
+    practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
+    rng = np.random.default_rng(0)
+    told = asked = 0
+    for number in list(range(len(practice))) * 5:
+        example = practice.draw(number, rng)
+        assert (restored(example) == queries.tokens(int(practice.rows[number]))).all()
+        assert len(example.targets), "every sentence is asked something"
+        assert example.beside is not None
+        told += sum(wordpiece in example.beside.tokens for wordpiece in example.targets)
+        asked += len(example.targets)
+    assert told / asked > 0.5
+
+
+def test_a_batch_points_at_its_masks(chain: Chain) -> None:
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    collator = Collator.of(Tokenizer.load(chain.blocks.path))
+    practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
+    rng = np.random.default_rng(1)
+    drawn = [practice.draw(number, rng) for number in range(6)]
+    batch = collator.queries(drawn, *practice.lengths)
+    assert (batch.packed.ids_BL.flatten()[batch.place_M] == collator.mask_id).all()
+    expected = [part.targets for example in drawn for part in (example, example.beside) if part]
+    assert batch.target_M.tolist() == np.concatenate(expected).tolist()
+    batch.packed.ids_BL.flatten()[batch.place_M] = batch.target_M
+    for ids, example in zip(batch.packed.ids_BL.tolist(), drawn, strict=True):
+        parts = [restored(part).tolist() for part in (example, example.beside) if part]
+        whole = [*collator.frame.before, *(token for part in parts for token in [*part, *collator.frame.after])]
+        assert ids[: len(whole)] == whole

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.index.protocol import best_rows
@@ -24,6 +25,7 @@ from realmctl.spans.query import Query, hide
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.token_search import occurrences
+from realmctl.tokens.tokenizer import Tokenizer
 
 Tokens = NDArray[np.int64]
 
@@ -300,3 +302,13 @@ class Curriculum:
         places = sorted({place for first, stop in [*spans, *(more or [])] for place in range(first, stop)})
         query = hide(sentence, places, self.collator.mask_id, beside=hide(window, (), self.collator.mask_id))
         return query.cut(self.lengths[0] - AROUND_ONE, self.lengths[1] - AROUND_ONE)
+
+
+def practice_of(spans: Artifact, corpus: Corpus, words: Tokenizer, window: int | None) -> ReadingPractice | Curriculum:
+    """Return the practice of tagged sentences: the curriculum with a window of the blocks, and steady practice without. Raises: see `ReadingPractice`."""
+    queries, collator = TaggedQueries(spans, corpus), Collator.of(words)
+    if window is not None:
+        found = partners(queries, corpus, PARTNERS)
+        return Curriculum(queries, corpus, found, collator, continues_V=words.continues, window=window)
+    lengths = queries.query_length, corpus.max_wordpieces
+    return ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=lengths)
