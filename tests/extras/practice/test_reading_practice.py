@@ -197,7 +197,7 @@ def test_a_corpus_where_no_block_restates_a_sentence_is_refused(chain, tmp_path)
         ReadingPractice(queries, corpus, nobody, Collator(Frame.bert(0, 1), 2, 3), lengths=(20, 20))
 
 
-def restored(query: Query) -> np.ndarray:
+def put_back(query: Query) -> np.ndarray:
     """The sequence with what is hidden put back."""
     tokens = query.tokens.copy()
     tokens[query.places] = query.targets
@@ -212,7 +212,7 @@ def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None
     told = asked = 0
     for number in list(range(len(practice))) * 5:
         example = practice.draw(number, rng)
-        assert (restored(example) == queries.tokens(int(practice.rows[number]))).all()
+        assert (put_back(example) == queries.tokens(int(practice.rows[number]))).all()
         assert len(example.targets), "every sentence is asked something"
         assert example.beside is not None
         told += sum(wordpiece in example.beside.tokens for wordpiece in example.targets)
@@ -232,6 +232,6 @@ def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     assert batch.target_M.tolist() == np.concatenate(expected).tolist()
     batch.packed.ids_BL.flatten()[batch.place_M] = batch.target_M
     for ids, example in zip(batch.packed.ids_BL.tolist(), drawn, strict=True):
-        parts = [restored(part).tolist() for part in (example, example.beside) if part]
+        parts = [put_back(part).tolist() for part in (example, example.beside) if part]
         whole = [*collator.frame.before, *(token for part in parts for token in [*part, *collator.frame.after])]
         assert ids[: len(whole)] == whole
