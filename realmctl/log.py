@@ -233,18 +233,18 @@ class _OneBar:
 _one_bar = ContextVar[_OneBar | None]("one_bar", default=None)
 
 
-class Observer(Protocol):
+class ProgressObserver(Protocol):
     """Sees the progress of all that is done, whether it is shown or not."""
 
     def begin(self, total: int | None, unit: str) -> Progress:
         """Return what is told the progress of a piece of work. For the arguments see `progress`."""
 
 
-_observer = ContextVar[Observer | None]("observer", default=None)
+_observer = ContextVar[ProgressObserver | None]("observer", default=None)
 
 
 @contextmanager
-def observed(observer: Observer) -> Iterator[None]:
+def observed(observer: ProgressObserver) -> Iterator[None]:
     """Let an observer see the progress of what is done within. It may raise an exception to end it. Nothing is printed meanwhile."""
     before = _observer.set(observer)
     try:

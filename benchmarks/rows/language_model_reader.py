@@ -52,12 +52,12 @@ def ours(folder: Path) -> Work:
     """Read as `realmctl pretrain --reader-lm` does."""
     from realmctl.lab.language_models.models.known import load_reader
     from realmctl.lab.language_models.models.prompts import BlockPrompt
-    from realmctl.lab.language_models.models.reading import Passage, ReadingLimits
+    from realmctl.lab.language_models.models.reading import ReadBlock, ReadingLimits
     from realmctl.spans.query import HiddenText
 
     reader = load_reader(folder, BlockPrompt(), ReadingLimits(512, 64)).eval()
     drawn = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
-    texts, blocks = [HiddenText(*text) for text in drawn["texts"]], [Passage(*block) for block in drawn["blocks"]]
+    texts, blocks = [HiddenText(*text) for text in drawn["texts"]], [ReadBlock(*block) for block in drawn["blocks"]]
     place_BN = np.array(drawn["places"])
 
     @torch.inference_mode()

@@ -11,7 +11,7 @@ import typer
 from realmctl import registry
 from realmctl.cli import available_stages, order
 from realmctl.cli.command import command_of
-from realmctl.cli.help import Command, description_of, escape_markup
+from realmctl.cli.help import ShownCommand, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.errors import EXIT_CODES, ConfigError, RealmctlError
 from realmctl.execution import standard_streams
@@ -75,14 +75,14 @@ def build(only: str = "") -> typer.Typer:
         text = description_of(stages[name])
         panel = order.group_of(name) if name in own else "Stages of plug-ins"
         run = _listed if only in HELP else with_exit_code(command_of(stages[name]))
-        app.command(name, cls=Command, rich_help_panel=panel, help=text)(run)
+        app.command(name, cls=ShownCommand, rich_help_panel=panel, help=text)(run)
     for name in wanted & unusable.keys():
         _add_unusable(app, name, unusable[name])
     for name in wanted & others.keys() - unusable.keys():
         command: Any = object_at(others[name])
         text = description_of(command)
         run = _listed if only in HELP else with_exit_code(command_of(command))
-        app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(run)
+        app.command(name, cls=ShownCommand, rich_help_panel=order.group_of(name), help=text)(run)
     app.registered_commands.sort(key=lambda command: (order.place_of(command.name or ""), command.name or ""))
     return app
 

@@ -79,7 +79,7 @@ def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parame
             log.say(f"{stage.command()}: {flag_of(name)} {artifact.path} ({what})")
         series = out or workspace / stage.makes
         if dry_run:
-            print_result(planning.plan(made, series, measure=True), json, planning.plan_text)
+            print_result(planning.plan(made, series, measure=True), json, planning.stage_plan_text)
         else:
             planning.tell_days(made, series, yes or not sys.stdin.isatty())
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}

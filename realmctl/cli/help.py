@@ -16,7 +16,7 @@ EVERY = "realmctl.every_option"
 """Key of the context's `meta`, whether the help lists the advanced options too."""
 
 
-class Command(TyperCommand):
+class ShownCommand(TyperCommand):
     """A command whose help never cuts the name of an option, and lists what most people set first.
 
     A switch is shown as `--[no-]name` instead of as two names in two columns. The options that the command's function names in `advanced` are listed

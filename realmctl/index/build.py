@@ -14,7 +14,7 @@ import numpy as np
 
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import InputError, QualityError
-from realmctl.index.index_type import DESCRIPTION_FILE, chosen_type, open_index, read_description
+from realmctl.index.index_type import DESCRIPTION_FILE, chosen_type, open_index, read_index_description
 from realmctl.index.protocol import Vectors
 from realmctl.index.recall import RecallSample
 from realmctl.index.settings import IndexSettings
@@ -67,7 +67,7 @@ def build(folder: Path, settings: IndexSettings, device: str = "cpu", former: Pa
     check_finite(vectors, str(folder / VECTORS_FILE))
     if former is not None and index_type.kept:
         try:
-            if isinstance(read_description(former), index_type.description):
+            if isinstance(read_index_description(former), index_type.description):
                 for name in index_type.kept:
                     shutil.copyfile(former / name, folder / name)
         except (InputError, OSError) as error:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.index.index_type import IndexDescription, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_index_description
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, check_queries
 from realmctl.index.settings import IndexSettings
@@ -119,7 +119,7 @@ class ExactIndexType(IndexType):
     """Exact search: every vector is scored. Only the vectors are stored."""
 
     def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
-        write_description(folder, IndexDescription("exact", dimension=vectors.shape[1], count=len(vectors)))
+        write_index_description(folder, IndexDescription("exact", dimension=vectors.shape[1], count=len(vectors)))
         return {"recall": 1.0}
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:

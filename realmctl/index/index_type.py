@@ -62,7 +62,7 @@ class IndexType(ABC):
 
     @abstractmethod
     def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
-        """Write the files of the index beside `vectors.npy`, and its description with `write_description`.
+        """Write the files of the index beside `vectors.npy`, and its description with `write_index_description`.
 
         The vectors are finite. Returns metrics; without a `recall` among them, the recall of the finished index is measured.
         An index whose recall is below the floor is refused.
@@ -109,12 +109,12 @@ def chosen_type(settings: IndexSettings) -> IndexType:
     return index_type()
 
 
-def write_description(folder: Path, description: IndexDescription) -> None:
+def write_index_description(folder: Path, description: IndexDescription) -> None:
     """Write `index.json`."""
     (folder / DESCRIPTION_FILE).write_text(json.dumps(asdict(description), indent=1) + "\n")
 
 
-def read_description(folder: Path) -> IndexDescription:
+def read_index_description(folder: Path) -> IndexDescription:
     """Read `index.json` and check every field. Raises InputError when it does not describe an index that can be opened here."""
     path = folder / DESCRIPTION_FILE
 
@@ -153,7 +153,7 @@ def open_part(folder: Path, device: str, part: int, parts: int) -> tuple[MergedI
 
 
 def _read(folder: Path) -> tuple[IndexType, IndexDescription, Vectors]:
-    description = read_description(folder)
+    description = read_index_description(folder)
     vectors = open_vectors(folder / VECTORS_FILE, count=description.count, dimension=description.dimension)
     return _type_of(description.type)(), description, vectors
 

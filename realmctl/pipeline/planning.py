@@ -93,7 +93,7 @@ def _seconds_of_equal_settings(out: Path, origin: Origin) -> dict[str, float]:
     return {"seconds_of_last_version": float(last.manifest.seconds)} if equal else {}
 
 
-def plan_text(value: Mapping[str, Any]) -> str:
+def stage_plan_text(value: Mapping[str, Any]) -> str:
     """Format a plan for people."""
     verb = "reuse" if value["reuses"] else "resume" if value["resumes"] else "make"
     lines = [f"{value['stage']}: would {verb} {value['makes']}"]

@@ -22,7 +22,7 @@ Exchange = Callable[[Any], Sequence[Any]]
 MEETING = "processes"
 
 
-class Run(Protocol):
+class StageParts(Protocol):
     """The parts of a stage that `make_together` calls."""
 
     def find(self, out: Path, origin: Origin) -> Artifact | None:
@@ -35,7 +35,12 @@ class Run(Protocol):
 
 
 def make_together(
-    work: Run, run_first: Callable[[Writer], Artifact], resumable: bool, out: Path, origin: Origin, exchange: Exchange
+    work: StageParts,
+    run_first: Callable[[Writer], Artifact],
+    resumable: bool,
+    out: Path,
+    origin: Origin,
+    exchange: Exchange,
 ) -> Artifact:
     """Return the artifact of this recipe: a version that exists, or a new one that the processes make together.
 
@@ -53,7 +58,12 @@ def make_together(
 
 
 def _as_first(
-    work: Run, run_first: Callable[[Writer], Artifact], resumable: bool, out: Path, origin: Origin, exchange: Exchange
+    work: StageParts,
+    run_first: Callable[[Writer], Artifact],
+    resumable: bool,
+    out: Path,
+    origin: Origin,
+    exchange: Exchange,
 ) -> Artifact:
     with series.locked(out):
         series.commit_finished_runs(out)
@@ -72,7 +82,7 @@ def _as_first(
     return made
 
 
-def _as_other(work: Run, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
+def _as_other(work: StageParts, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
     found = str(exchange("")[0])
     if not found:
         name, token = exchange("")[0]

@@ -48,14 +48,14 @@ class CachedGradient:
         return inner - inner.detach() + self.loss
 
 
-class Chunk(Protocol):
+class CachedPart(Protocol):
     """A part of a batch, a dataclass. cached: what the first pass computed of it; None where the batch is computed at once."""
 
     @property
     def cached(self) -> CachedGradient | None: ...
 
 
-C = TypeVar("C", bound=Chunk)
+C = TypeVar("C", bound=CachedPart)
 
 
 def prepared(
@@ -72,7 +72,7 @@ def prepared(
 
 
 def contrasted(
-    chunk: Chunk, embeddings: Sequence[Tensor], contrast: Callable[..., tuple[Tensor, Tensor]]
+    chunk: CachedPart, embeddings: Sequence[Tensor], contrast: Callable[..., tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor | float]:
     """Return loss and accuracy of a chunk from its embeddings, scalars; their gradients are those of the whole batch.
 

@@ -20,7 +20,7 @@ from realmctl.artifacts.catalogue import (
 from realmctl.artifacts.catalogue_text import listing_text, shown_file_text, shown_text, verified_text
 from realmctl.artifacts.manifest import SourceFile
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.pipeline.planning import plan, plan_text
+from realmctl.pipeline.planning import plan, stage_plan_text
 from realmctl.pipeline.workspace import with_defaults
 from tests.fixtures.small_stages import Child, Model, Plain, Steps
 
@@ -193,7 +193,7 @@ def test_a_plan_says_make_then_reuse_and_writes_nothing(tmp_path):
     assert (planned["makes"], planned["reuses"], planned["recipe"]) == (str(made.path), True, made.recipe)
     assert set(planned["estimate"]) == {"seconds_of_last_version"}
     assert plan(Plain(), out)["makes"] == str(out / "v2")
-    assert plan_text(planned).startswith(f"small-stages: would reuse {made.path}\n")
+    assert stage_plan_text(planned).startswith(f"small-stages: would reuse {made.path}\n")
     assert json.loads(json.dumps(planned)) == planned
 
 
@@ -203,7 +203,7 @@ def test_a_plan_sees_the_unfinished_run_and_the_refusals(tmp_path, monkeypatch):
         Steps(stop_before=2).make(tmp_path / "steps")
     planned = plan(Steps(), tmp_path / "steps")
     assert (planned["resumes"], planned["makes"]) == (True, str(tmp_path / "steps/v1"))
-    assert "would resume" in plan_text(planned)
+    assert "would resume" in stage_plan_text(planned)
     with pytest.raises(MismatchError, match="unfinished run"):
         plan(Steps(steps=9), tmp_path / "steps")
     with pytest.raises(ConfigError, match="--text"):

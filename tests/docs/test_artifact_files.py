@@ -10,7 +10,7 @@ import pytest
 
 from docs.make_artifact_files import BEGIN, KINDS, PAGE, condition, page
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.extras.ir.beir_shortcut import Measured, make_table
+from realmctl.extras.ir.beir_shortcut import MeasuredCollection, make_table
 from realmctl.extras.ir.collect import Collect
 from realmctl.extras.ir.eval_run import EvalRun
 from realmctl.extras.ir.rank import Rank
@@ -84,7 +84,7 @@ def made(chain: Chain, cross_encoder: Path, tmp_path_factory: pytest.TempPathFac
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(hub_folder(folder / "snapshot")))
         collection = Collect(dataset="hf:owner/Tiny").make(folder / "collection")
-    one = Measured(name="Tiny", documents=1, queries=1, measures={"RR@10": 1.0}, scores=scores[-1])
+    one = MeasuredCollection(name="Tiny", documents=1, queries=1, measures={"RR@10": 1.0}, scores=scores[-1])
     negatives = MineNegatives(ranking=ranking, **evaluated).make(folder / "negatives")
     asking = {"lm": str(make_babbler(folder / "babbler")), "temperature": 1.0, "sample": 9}
     queries = GenerateQueries(blocks=chain.blocks, **asking).make(folder / "queries")

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from realmctl.cli.command import command_of
-from realmctl.cli.help import Command as TyperCommand
+from realmctl.cli.help import ShownCommand as TyperCommand
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Command, InWorkspace, Show, argument, output, reads, setting
 

@@ -141,7 +141,7 @@ def test_a_plan_measures_only_what_is_not_made(chain, tmp_path, monkeypatch):
     names = {"seconds", "seconds_before_first_step", "seconds_per_step", "memory_bytes", "disk_bytes"}
     assert names <= set(planned["estimate"]) and not planned["reuses"] and not out.exists()
     assert planned["estimate"]["memory_bytes"] > 50e6  # Python and PyTorch alone
-    assert "estimate seconds " in planning.plan_text(planned)
+    assert "estimate seconds " in planning.stage_plan_text(planned)
     assert planning.plan(stage, out)["estimate"] == {"peak_lr": stage.peak_lr}
     assert set(planning.plan(finetune(chain), out, measure=True)["estimate"]) == {*names, "peak_lr"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.index.index_type import IndexDescription, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_index_description
 from realmctl.index.protocol import Index, RowIds, Vectors
 from realmctl.index.rescored import RescoredIndex
 from realmctl.index.settings import IndexSettings
@@ -53,7 +53,7 @@ class BinaryIndexType(IndexType):
         count, dimension = vectors.shape
         np.save(folder / BITS, np.packbits(np.asarray(vectors) > 0, axis=1), allow_pickle=False)
         rescored = settings.options_of(BinaryOptions).rescored
-        write_description(folder, BinaryDescription("binary", dimension, count, rescored=rescored))
+        write_index_description(folder, BinaryDescription("binary", dimension, count, rescored=rescored))
         return {}
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:

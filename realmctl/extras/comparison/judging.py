@@ -34,7 +34,7 @@ Query = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Measured:
+class QueryMeasures:
     """The measures of each query, and the texts of those whose text is known."""
 
     values: Mapping[Query, Mapping[str, float]]
@@ -118,14 +118,18 @@ def judge(
         raise QualityError(f"{command}: {'; '.join(failures)}. The scores are kept in {made.path}.")
 
 
-def _base(made: Artifact, path: Path, own: Measured, alike: Mapping[str, Mapping[str, float]] | None) -> Measured:
+def _base(
+    made: Artifact, path: Path, own: QueryMeasures, alike: Mapping[str, Mapping[str, float]] | None
+) -> QueryMeasures:
     """The scores of another run, which was measured alike now, or is an artifact. Errors: as of `judge`."""
-    base = _of_scores(made, path) if alike is None else Measured({("", query): alike[query] for query in alike}, {})
+    base = (
+        _of_scores(made, path) if alike is None else QueryMeasures({("", query): alike[query] for query in alike}, {})
+    )
     _require_same(own, base, path)
     return base
 
 
-def _of_scores(made: Artifact, path: Path) -> Measured:
+def _of_scores(made: Artifact, path: Path) -> QueryMeasures:
     other = resolve(path, (made.kind,), "--baseline")
     if open_artifact(path).named_as_newest and other.path.resolve() == made.path.resolve():
         raise ConfigError(
@@ -142,7 +146,7 @@ def _of_scores(made: Artifact, path: Path) -> Measured:
     return _read(other)
 
 
-def _require_same(own: Measured, base: Measured, path: Path) -> None:
+def _require_same(own: QueryMeasures, base: QueryMeasures, path: Path) -> None:
     one, two = own.values.keys(), base.values.keys()
     other = [query for query in own.texts.keys() & base.texts.keys() if own.texts[query] != base.texts[query]]
     if one != two or other:
@@ -154,13 +158,13 @@ def _require_same(own: Measured, base: Measured, path: Path) -> None:
         )
 
 
-def _read(scores: Artifact) -> Measured:
+def _read(scores: Artifact) -> QueryMeasures:
     """Read per-query.jsonl. Raises InputError where it is missing or malformed."""
     if not scores.has(PER_QUERY):
         raise InputError(
             f"{scores} has no scores of single queries ({PER_QUERY}), so it cannot be compared query by query. Measure it anew."
         )
-    path, found = scores.file(PER_QUERY), Measured(values := {}, texts := {})
+    path, found = scores.file(PER_QUERY), QueryMeasures(values := {}, texts := {})
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -181,7 +185,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _paired(own: Measured, base: Measured, measure: str) -> Paired:
+def _paired(own: QueryMeasures, base: QueryMeasures, measure: str) -> Paired:
     """The difference in a measure, over the queries that have it, by collection."""
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for query, one, two in _both(own, base, measure):
@@ -190,7 +194,7 @@ def _paired(own: Measured, base: Measured, measure: str) -> Paired:
     return paired([each[0] for each in columns], [each[1] for each in columns])
 
 
-def _both(own: Measured, base: Measured, measure: str) -> list[tuple[Query, float, float]]:
+def _both(own: QueryMeasures, base: QueryMeasures, measure: str) -> list[tuple[Query, float, float]]:
     return [
         (query, values[measure], base.values[query][measure])
         for query, values in own.values.items()
@@ -216,7 +220,7 @@ def _table(found: Sequence[_Beside]) -> str:
     return aligned(lines)
 
 
-def _extremes(own: Measured, base: Measured, measure: str, beside: Path | None) -> str:
+def _extremes(own: QueryMeasures, base: QueryMeasures, measure: str, beside: Path | None) -> str:
     """The queries that lost most and won most in a measure, and beside which baseline where there are several."""
     differences = sorted((one - two, query) for query, one, two in _both(own, base, measure))
     lost = [each for each in differences[:SHOWN] if each[0] < -EQUAL]

@@ -58,7 +58,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Page:
+class LaidOutPage:
     """The lines of a page in reading order, and its height in points."""
 
     lines: Sequence[Line]
@@ -76,7 +76,7 @@ class Paragraph:
     page: int = 0
 
 
-def paragraphs(pages: Sequence[Page]) -> Iterator[Paragraph]:
+def paragraphs(pages: Sequence[LaidOutPage]) -> Iterator[Paragraph]:
     """Yield the paragraphs of a document, without running heads, running feet and numbers of pages."""
     kept = without_running_lines(pages)
     body, pitch = body_size(kept), _pitch(kept)
@@ -148,7 +148,7 @@ def _are_prose(columns: Sequence[Sequence[Line]]) -> bool:
     return median(words) >= LEAST_WORDS and sum(going_on) >= GOING_ON * len(going_on)
 
 
-def body_size(pages: Iterable[Page]) -> float:
+def body_size(pages: Iterable[LaidOutPage]) -> float:
     """The size of most characters, in points; 0 where there are none."""
     sizes = Counter[float]()
     for page in pages:
@@ -157,7 +157,7 @@ def body_size(pages: Iterable[Page]) -> float:
     return max(sizes, key=sizes.__getitem__, default=0.0)
 
 
-def title_of(page: Page, body: float) -> str:
+def title_of(page: LaidOutPage, body: float) -> str:
     """The largest lines of a page that stand together, if they are larger than the body; otherwise empty."""
     largest = max((line.size for line in page.lines), default=0.0)
     if largest < LARGER * body:
@@ -204,7 +204,7 @@ def _is_compound(before: str, after: str, compounds: Collection[str]) -> bool:
     return a.isupper() != b.isupper() if a.isupper() else b[0].isupper()
 
 
-def without_running_lines(pages: Sequence[Page]) -> list[Page]:
+def without_running_lines(pages: Sequence[LaidOutPage]) -> list[LaidOutPage]:
     """Leave out what a page near it has in the same place: the same text, but that a number may count the pages. No page is left empty."""
     places = [(_outermost(page, at_top=True), _outermost(page, at_top=False)) for page in pages]
     kept = []
@@ -221,7 +221,7 @@ def without_running_lines(pages: Sequence[Page]) -> list[Page]:
             if any(running.is_on(other - number, there) for there in places[other][side].values())
         }
         lines = [line for place, line in enumerate(page.lines) if place not in left_out]
-        kept.append(Page(lines, page.height) if lines else page)
+        kept.append(LaidOutPage(lines, page.height) if lines else page)
     return kept
 
 
@@ -244,7 +244,7 @@ class _Running:
         return self.words == other.words and steps <= {0, pages_later}
 
 
-def _outermost(page: Page, at_top: bool) -> dict[int, _Running]:
+def _outermost(page: LaidOutPage, at_top: bool) -> dict[int, _Running]:
     """{place: line} of the outermost lines of a page, at its top or its bottom."""
     order = sorted(range(len(page.lines)), key=lambda place: page.lines[place].base, reverse=at_top)[:HEAD_LINES]
     limit = MARGIN * page.height
@@ -255,7 +255,7 @@ def _outermost(page: Page, at_top: bool) -> dict[int, _Running]:
     }
 
 
-def _pitch(pages: Iterable[Page]) -> float:
+def _pitch(pages: Iterable[LaidOutPage]) -> float:
     """The usual distance of a line from the one below it, in sizes of the line."""
     steps = [
         (before.base - line.base) / before.size

@@ -18,7 +18,7 @@ from realmctl.errors import InputError, require_package
 from realmctl.extras.documents import apart
 from realmctl.extras.documents.html_lines import LONGEST_META
 from realmctl.extras.documents.leads import document_of_lines, led_lines
-from realmctl.extras.documents.page_layout import Line, Page, body_size, in_columns, paragraphs, title_of
+from realmctl.extras.documents.page_layout import LaidOutPage, Line, body_size, in_columns, paragraphs, title_of
 from realmctl.inputs import streams
 
 MAX_PDF_BYTES = 2**28
@@ -55,7 +55,7 @@ def read_pdf(file: CorpusFile) -> Iterator[Found]:
     yield replace(document, lost=lost)
 
 
-def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page], str]:
+def _pages(file: CorpusFile) -> tuple[dict[str, str], list[LaidOutPage], str]:
     """The metadata of a PDF, with an empty title where it has none that says something, its pages, and what of them has no text. Another process reads them."""
     data, limits = streams.whole_bytes(file.path, MAX_PDF_BYTES), (MAX_PDF_PAGES, MAX_TEXT_FILE, MAX_PDF_LINES)
     program: list[str | Path] = [sys.executable, "-P", Path(__file__).with_name("pdf_lines.py"), *map(str, limits)]
@@ -90,7 +90,7 @@ def _pages(file: CorpusFile) -> tuple[dict[str, str], list[Page], str]:
         f"{unknown:,} of its {characters + unknown:,} characters, which its fonts do not name" if unknown else "",
         "the fields of its form (XFA)" if first["is_xfa"] else "",
     ]
-    found = [Page(in_columns([*map(_line, page["lines"])]), page["height"]) for page in pages]
+    found = [LaidOutPage(in_columns([*map(_line, page["lines"])]), page["height"]) for page in pages]
     return metadata, found, " and ".join(filter(None, lost))
 
 

@@ -15,7 +15,7 @@ SIGNS = {"hs": " ", "amp": "&", "bs": "\\", "lt": "<", "gt": ">", "ldq": "“", 
 """Characters by their names in TikiWiki."""
 
 
-class Marks:
+class MarkRules:
     """What is put in the place of the marks of a format, one rule after the other."""
 
     def __init__(self, kept: str, rules: dict[str, Put], begin: Put = "") -> None:
@@ -48,7 +48,7 @@ def _file(found: re.Match[str]) -> str:
     return f"[[{path}|{found['words'] or path.rpartition(':')[2]}]]"
 
 
-dokuwiki = Marks(
+dokuwiki = MarkRules(
     r"<(?:code|file|nowiki|html|HTML|php|PHP)\b.*?</(?:code|file|nowiki|html|HTML|php|PHP)>|%%.*?%%",
     {
         rf"\[\[[^\[\]|\n]*\|\{{\{{{PICTURE}(?:\|[^{{}}\n]*)?\}}\}}\]\]": "",
@@ -58,7 +58,7 @@ dokuwiki = Marks(
         r"(?<=\|)[ ]*:::[ ]*(?=\|)": "  ",
     },
 )  # fmt: skip
-jira = Marks(
+jira = MarkRules(
     r"\{(?:code|noformat)(?:[:|][^{}\n]*)?\}.*?\{(?:code|noformat)\}",
     {
         rf"\{{(?:{PANELS})(?P<attributes>:[^{{}}\n]*)?\}}": _title,
@@ -68,7 +68,7 @@ jira = Marks(
     },
     _title,
 )
-creole = Marks(
+creole = MarkRules(
     r"\{\{\{.*?\}\}\}|\[\[[^\[\]\n]*\]\]|(?<!\w)\w+://\S*",
     {
         r"(?<!<)<<(?!<)/?\w[^<>\n]*>>": "",
@@ -78,7 +78,7 @@ creole = Marks(
         r"^([*#])([*#]+)(?=[ \t])": lambda found: found[1] * len(found[0]),
     },
 )
-tikiwiki = Marks(
+tikiwiki = MarkRules(
     r"\{CODE\([^{}\n]*\)\}.*?\{CODE\}|~np~.*?~/np~",
     {
         r"~tc~(?:(?!~/tc~)[\s\S])*~/tc~": "",
@@ -95,7 +95,7 @@ tikiwiki = Marks(
     },
     _title,
 )
-twiki = Marks(
+twiki = MarkRules(
     r"<(?:verbatim|pre|literal)\b.*?</(?:verbatim|pre|literal)>",
     {
         r"</?(?:sub|sup|strike|s|u|del|ins|small|big|span|font|center)\b[^<>\n]*>|<img\b[^<>\n]*>": "",
@@ -103,7 +103,7 @@ twiki = Marks(
         r"^#\w+": "",
     },
 )
-vimwiki = Marks(
+vimwiki = MarkRules(
     r"\{\{\{.*?\}\}\}|\{\{\$.*?\}\}\$",
     {
         r"%%\+(?:(?!\+%%)[\s\S])*\+%%": "",
@@ -112,7 +112,7 @@ vimwiki = Marks(
         r"(?<=\|)[ ]*(?:>|\\/)[ ]*(?=\|)": "  ",
     },
 )
-mediawiki = Marks(
+mediawiki = MarkRules(
     r"<(?:nowiki|pre|syntaxhighlight|source|math)\b.*?</(?:nowiki|pre|syntaxhighlight|source|math)>|<!--.*?-->",
     {
         r"<includeonly>(?:(?!</includeonly>)[\s\S])*</includeonly>": "",

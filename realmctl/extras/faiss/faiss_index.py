@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import ConfigError, InputError, ResourceError, one_line
 from realmctl.extras.faiss.options import FaissOptions
-from realmctl.index.index_type import IndexDescription, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_index_description
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.recall import Recall
@@ -156,7 +156,7 @@ class FaissIndexType(IndexType):
             _write(blank, path)
             index, recall = self._filled(folder, vectors, settings, device)
         hashes = [digest_file(_part_file(folder, number)) for number in range(len(ranges))]
-        write_description(
+        write_index_description(
             folder,
             FaissDescription(
                 "faiss", dimension, count, "ip", str(factory_of(settings)), index.ef, digest_file(path), hashes

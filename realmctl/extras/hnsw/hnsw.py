@@ -22,7 +22,7 @@ from realmctl.errors import InputError, ResourceError
 from realmctl.extras.hnsw.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.extras.hnsw.hnsw_file import GraphShape, check_file, read_entry
 from realmctl.extras.hnsw.options import HnswOptions, hnswlib
-from realmctl.index.index_type import IndexDescription, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_index_description
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.rescored import UNREACHED, RescoredIndex, reach_recall
 from realmctl.index.settings import IndexSettings
@@ -186,7 +186,7 @@ def describe_graph(
         sha256=digest_file(folder / GRAPH_FILE),
         canaries=choose_canaries(index.search_graph, vectors),
     )
-    write_description(folder, replace(description, seal=description.computed_seal()))
+    write_index_description(folder, replace(description, seal=description.computed_seal()))
 
 
 def build_graph(vectors: Vectors, m: int, ef_construction: int, seed: int, threads: int) -> Graph:

@@ -33,8 +33,8 @@ from realmctl.index.index_type import (
     SHARDS,
     IndexDescription,
     IndexType,
-    read_description,
-    write_description,
+    read_index_description,
+    write_index_description,
 )
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, Vectors
@@ -107,7 +107,9 @@ class ShardedHnswType(IndexType):
             shard = _shard(folder, number)
             describe_graph(shard, part, shape, vectors[first : first + part.count], settings)
             hashes.append(digest_file(shard / DESCRIPTION_FILE))
-        write_description(folder, ShardedHnswDescription("hnsw" + SHARDS, dimension, count, "ip", len(units), hashes))
+        write_index_description(
+            folder, ShardedHnswDescription("hnsw" + SHARDS, dimension, count, "ip", len(units), hashes)
+        )
         return {"ef": index.ef, **recall.metrics()}
 
     remedy, size = HnswIndexType.remedy, HnswIndexType.size
@@ -129,7 +131,7 @@ class ShardedHnswType(IndexType):
                     f"{path} is missing, damaged or of another index (its SHA-256 is not the one in {folder / DESCRIPTION_FILE}). "
                     "Build the index again."
                 )
-            graph = HnswIndexType().open(shard, read_description(shard), vectors[first:stop], device)
+            graph = HnswIndexType().open(shard, read_index_description(shard), vectors[first:stop], device)
             opened.append((first, graph))
         return MergedIndex(opened, vectors)
 

@@ -17,7 +17,7 @@ from realmctl.artifacts.arrays import ArrayAppender, open_array
 from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import InputError
 from realmctl.index.exact import ExactIndex
-from realmctl.index.index_type import IndexDescription, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_index_description
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, RowIds, Vectors
 from realmctl.index.rescored import RescoredIndex
@@ -81,7 +81,7 @@ class Int8IndexType(IndexType):
             codes.close()
         count, dimension = vectors.shape
         digest = digest_file(folder / CODES_FILE)
-        write_description(folder, Int8Description("int8", dimension, count, "ip", step.tolist(), digest))
+        write_index_description(folder, Int8Description("int8", dimension, count, "ip", step.tolist(), digest))
         return {}
 
     def size(self, settings: IndexSettings, rows: int, dimension: int) -> int:

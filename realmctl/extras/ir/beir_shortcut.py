@@ -29,7 +29,7 @@ KIND, TABLE = "collection-scores", "table.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredCollection:
     """A collection with the numbers of its documents and queries, its measures by name, and their artifact."""
 
     name: str
@@ -75,7 +75,7 @@ def _expanded(text: str) -> Iterator[str]:
 
 def measure(
     name: str, collection: str, retriever: Artifact, workspace: Path, split: str, variables: Mapping[str, str]
-) -> Measured:
+) -> MeasuredCollection:
     """Measure a retriever on one collection. What exists in `workspace`/beir/`name` is not made again.
 
     Args:
@@ -101,7 +101,7 @@ def measure(
     made = plan.make(plan.until("scores"))
     scores = made["scores"]
     measures = {key: value for key, value in scores.metrics.items() if isinstance(value, float)}
-    return Measured(
+    return MeasuredCollection(
         name=name,
         documents=int(made["blocks"].metrics["documents"]),
         queries=int(scores.metrics["queries"]),
@@ -110,7 +110,7 @@ def measure(
     )
 
 
-def table(measured: Sequence[Measured]) -> list[list[str]]:
+def table(measured: Sequence[MeasuredCollection]) -> list[list[str]]:
     """Return a heading and a line for each collection; of several, a last one with their mean."""
     names = [*measured[0].measures]
     lines = [["collection", "documents", "queries", *names]]
@@ -129,7 +129,7 @@ def table_csv(lines: Sequence[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def make_table(measured: Sequence[Measured], retriever: Artifact, workspace: Path) -> Artifact:
+def make_table(measured: Sequence[MeasuredCollection], retriever: Artifact, workspace: Path) -> Artifact:
     """Return the artifact of the table of these scores: table.csv, and the mean of each measure as its metrics."""
 
     def write(out: Writer) -> dict[str, object]:

@@ -34,8 +34,8 @@ class Plan(Command):
 
     def run(self, show: Show) -> None:
         from realmctl.extras.plan.index_age import Aging
-        from realmctl.extras.plan.planning import make_plan, plan_text
+        from realmctl.extras.plan.planning import make_plan, pipeline_plan_text
 
         aging = Aging(self.refresh_devices, self.index_age)
         known = available_stages.available_stages()
-        show(make_plan(self.file, dict(map(pair, self.var)), known, aging, self.blocks), plan_text)
+        show(make_plan(self.file, dict(map(pair, self.var)), known, aging, self.blocks), pipeline_plan_text)

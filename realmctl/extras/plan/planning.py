@@ -24,7 +24,7 @@ from realmctl.training.settings.pretrain import RefreshSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class PlannedStage:
     """One stage.
 
     Attributes:
@@ -46,7 +46,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class PipelinePlan:
     """A plan.
 
     Attributes:
@@ -58,7 +58,7 @@ class Plan:
     """
 
     blocks: Mapping[str, int]
-    stages: tuple[Row, ...]
+    stages: tuple[PlannedStage, ...]
     seconds: float
     unknown: tuple[str, ...]
     index: PlannedIndex | None
@@ -66,7 +66,7 @@ class Plan:
 
 def make_plan(
     file: Path, variables: Mapping[str, str], stages: Mapping[str, type[Stage]], aging: Aging, blocks: int | None = None
-) -> Plan:
+) -> PipelinePlan:
     """Return the plan of a pipeline file. Nothing is written but temporary files.
 
     Args:
@@ -84,7 +84,7 @@ def make_plan(
     with temporary_folder() as folder:
         planner = _Planner(pipeline, folder, aging, blocks)
         rows = tuple(planner.row(step) for step in pipeline.steps)
-    return Plan(
+    return PipelinePlan(
         blocks=planner.blocks,
         stages=rows,
         seconds=sum(row.seconds or 0.0 for row in rows),
@@ -117,9 +117,9 @@ class _Planner:
         self.blocks: dict[str, int] = {}
         self.index: PlannedIndex | None = None
 
-    def row(self, step: PipelineStep) -> Row:
+    def row(self, step: PipelineStep) -> PlannedStage:
         """Make a sample of the stage's artifact if another stage reads it, and try the stage."""
-        row = Row(step.name, step.stage.command())
+        row = PlannedStage(step.name, step.stage.command())
         if missing := sorted(step.needs - self.samples.keys()):
             return dataclasses.replace(row, why=f"not known until {' and '.join(missing)} is made")
         say(f"plan: trying {step.name} ({step.stage.command()})")
@@ -158,7 +158,7 @@ class _Planner:
         self.samples[step.name] = _Sample(made, times * larger * changed)
         return changed
 
-    def _tried(self, row: Row, step: PipelineStep, stage: Stage, times: float) -> Row:
+    def _tried(self, row: PlannedStage, step: PipelineStep, stage: Stage, times: float) -> PlannedStage:
         """The row, with the numbers that the stage says of itself."""
         trial, said = stage.trial().times(times), stage.estimate()
         seconds = trial.seconds
@@ -179,7 +179,7 @@ class _Planner:
 _HEAD = ("output", "stage", "time", "memory", "disk")
 
 
-def plan_text(plan: Plan) -> str:
+def pipeline_plan_text(plan: PipelinePlan) -> str:
     """Format a plan for people."""
     lines = [f"blocks: {', '.join(f'{name} {count:,}' for name, count in plan.blocks.items())}"] if plan.blocks else []
     lines.append(aligned([_HEAD, *map(_cells, plan.stages)]))
@@ -191,7 +191,7 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: PlannedStage) -> tuple[str, ...]:
     if row.seconds is None:
         return (row.name, row.command, "not known", "", "")
     memory, disk = (size_text(int(size)) if size else "" for size in (row.memory_bytes, row.disk_bytes))

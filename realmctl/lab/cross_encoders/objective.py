@@ -48,7 +48,7 @@ LOGIT = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
 @dataclass(frozen=True)
-class Judged:
+class RankedQuestion:
     """A question with the passages that answer it and those that do not."""
 
     question: str
@@ -65,7 +65,7 @@ class PairsPart:
     of: int
 
 
-def judged_questions(questions: Iterable[LabelledQuestion], dropped: Counter[str]) -> list[Judged]:
+def judged_questions(questions: Iterable[LabelledQuestion], dropped: Counter[str]) -> list[RankedQuestion]:
     """Return the questions with a positive passage and a negative one. No known positive of a question is its negative; see `known_answers`."""
     held, found = [*questions], []
     for question, answers in zip(held, known_answers(held), strict=True):
@@ -76,7 +76,7 @@ def judged_questions(questions: Iterable[LabelledQuestion], dropped: Counter[str
         elif not bad:
             dropped["without a hard negative"] += 1
         else:
-            found.append(Judged(question.question, question.positives, bad))
+            found.append(RankedQuestion(question.question, question.positives, bad))
     return found
 
 
@@ -92,7 +92,9 @@ class LocalContrast(Objective[PairsPart]):
         ConfigError: the batch cannot be divided among the processes.
     """
 
-    def __init__(self, reader: CrossEncoder, questions: Sequence[Judged], settings: RerankTrainingSettings) -> None:
+    def __init__(
+        self, reader: CrossEncoder, questions: Sequence[RankedQuestion], settings: RerankTrainingSettings
+    ) -> None:
         if not questions:
             raise InputError(
                 f"{settings.passages}: no question has a positive passage and a hard negative. `realmctl mine-negatives` finds hard negatives."
@@ -118,7 +120,7 @@ class LocalContrast(Objective[PairsPart]):
             parts.append(PairsPart(packed(encoded, self.reader.tokenizer.pad_token_id), len(part), len(own)))
         return parts
 
-    def pairs(self, question: Judged, rng: np.random.Generator) -> list[Pair]:
+    def pairs(self, question: RankedQuestion, rng: np.random.Generator) -> list[Pair]:
         """The pairs of a question at a step, the positive passage first."""
         count, wanted = len(question.negatives), self.settings.hard_negatives
         others = rng.choice(count, wanted, replace=count < wanted).tolist()

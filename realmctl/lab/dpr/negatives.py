@@ -35,7 +35,7 @@ TRAINING = "train.jsonl"
 
 
 @dataclass
-class Passage:
+class FoundPassage:
     """A passage of a question: its row in the blocks, its rank and score, if it was found."""
 
     row: int
@@ -157,39 +157,39 @@ class _Places:
 
     def split(
         self, relevant: set[str], known: set[str], found: Mapping[str, float], settings: MiningSettings
-    ) -> tuple[list[Passage], list[Passage]]:
+    ) -> tuple[list[FoundPassage], list[FoundPassage]]:
         """Return positive passages, one of each relevant block or document, and candidates for negatives, both best first.
 
         Nothing in `known`, and no copy of a block in it, is a negative. Of a ranking that was reranked, what stands behind the reranked hits has no score and is no
         negative.
         """
-        good: dict[str, Passage] = {}
+        good: dict[str, FoundPassage] = {}
         others = []
         uid = self.corpus.uid
         copies = set[int]().union(*(self.uids.get(name, ()) for name in known))
         for rank, (name, score) in enumerate(sorted(found.items(), key=lambda item: -item[1]), start=1):
             is_scored = self.reranked is None or rank <= self.reranked
-            one = Passage(self.rows[name], rank, score if is_scored else None)
+            one = FoundPassage(self.rows[name], rank, score if is_scored else None)
             if judged := {name, self.documents[name]} & relevant:
                 good.setdefault(min(judged), one)
             elif rank <= LAST_RANK and is_scored and int(uid[one.row]) not in copies:
                 others.append(one)
         for name in sorted(relevant - good.keys()):
             if name in self.first:
-                good[name] = Passage(self.first[name])
+                good[name] = FoundPassage(self.first[name])
         return [*good.values()][: settings.positives], others
 
 
 def _chosen(
     question: str,
-    good: Sequence[Passage],
-    others: list[Passage],
+    good: Sequence[FoundPassage],
+    others: list[FoundPassage],
     held: Mapping[int, Block],
     settings: MiningSettings,
     scorer: Reranking | None,
     counts: Counter[str],
     query: str,
-) -> list[Passage]:
+) -> list[FoundPassage]:
     """Return the negatives of a question. With a scorer, it also gives the passages their scores."""
     if settings.choose == "random":
         order = np.random.default_rng([settings.seed, crc32(query.encode())]).permutation(len(others))
@@ -197,8 +197,8 @@ def _chosen(
     if scorer is not None:
         _score(question, good, held, scorer)
     best = max((one.score for one in good if one.score is not None), default=None)
-    chosen: list[Passage] = []
-    rest: Iterator[Passage] = iter(others)
+    chosen: list[FoundPassage] = []
+    rest: Iterator[FoundPassage] = iter(others)
     while len(chosen) < settings.negatives and (part := list(islice(rest, SCORED_AT_ONCE))):
         if scorer is not None:
             _score(question, part, held, scorer)
@@ -212,12 +212,12 @@ def _chosen(
     return sorted(chosen, key=lambda one: one.rank or 0)
 
 
-def _score(question: str, passages: Sequence[Passage], held: Mapping[int, Block], scorer: Reranking) -> None:
+def _score(question: str, passages: Sequence[FoundPassage], held: Mapping[int, Block], scorer: Reranking) -> None:
     [scores] = scorer.scores([question], [[held[one.row] for one in passages]])
     for one, score in zip(passages, scores.tolist(), strict=True):
         one.score = score
 
 
-def _record(one: Passage, held: Mapping[int, Block]) -> dict[str, str | float | None]:
+def _record(one: FoundPassage, held: Mapping[int, Block]) -> dict[str, str | float | None]:
     block = held[one.row]
     return {"docid": block.id, "title": block.title, "text": block.text, "score": one.score}

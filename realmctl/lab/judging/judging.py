@@ -37,7 +37,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Passage:
+class JudgedText:
     """A block, or a document, with its title."""
 
     title: str
@@ -172,7 +172,7 @@ def _pool(settings: JudgeSettings, texts: Mapping[str, str], people: Mapping[str
     return [(known[number], name) for number in np.sort(drawn) for name in sorted(best[known[number]])]
 
 
-def _passages(settings: JudgeSettings, wanted: set[str]) -> dict[str, Passage]:
+def _passages(settings: JudgeSettings, wanted: set[str]) -> dict[str, JudgedText]:
     """The texts of blocks and documents with these ids. Of a document its blocks, in order, up to the longest passage."""
     longest = CHARACTERS_OF_A_TOKEN * settings.passage_length
     titles, pieces = dict[str, str](), defaultdict[str, list[str]](list)
@@ -181,7 +181,7 @@ def _passages(settings: JudgeSettings, wanted: set[str]) -> dict[str, Passage]:
             titles.setdefault(name, block.title)
             if sum(map(len, pieces[name])) <= longest:
                 pieces[name].append(block.text)
-    return {name: Passage(titles[name], shortened("\n".join(texts), longest)) for name, texts in pieces.items()}
+    return {name: JudgedText(titles[name], shortened("\n".join(texts), longest)) for name, texts in pieces.items()}
 
 
 def _request(settings: JudgeSettings, kind: str, pair: Pair, talk: Sequence[str], number: int) -> Request:
@@ -228,7 +228,7 @@ def _with_people(both: Sequence[tuple[str, int, int]], grades: int) -> dict[str,
 def _write(
     out: Writer,
     texts: Mapping[str, str],
-    passages: Mapping[str, Passage],
+    passages: Mapping[str, JudgedText],
     judged: Mapping[Pair, Verdict],
     unjudged: Iterable[Pair],
     report: Mapping[str, object],

@@ -33,7 +33,7 @@ from realmctl.lab.language_models.models.prompts import (
     default_prompt,
     prompt_ids,
 )
-from realmctl.lab.language_models.models.reading import Passage, ReadingLimits
+from realmctl.lab.language_models.models.reading import ReadBlock, ReadingLimits
 from realmctl.lab.language_models.settings import LmFinetuneSettings, LmInitSettings
 from realmctl.models.inputs import TokenSequence
 from realmctl.models.precision import seed_everything
@@ -157,12 +157,12 @@ class SalientSpanPairs:
         source, target = self.reader.pair(HiddenText.of(text, *spans[int(rng.integers(len(spans)))]))
         return self.reader.input(self.reader.fitted(passage, source, len(target)), source), target
 
-    def _passage(self, row: int, rng: np.random.Generator) -> Passage | None:
+    def _passage(self, row: int, rng: np.random.Generator) -> ReadBlock | None:
         if self.corpus is None:
             return None
         random = rng.random() < RANDOM_BLOCK
         block = self.corpus[int(rng.integers(len(self.corpus))) if random else int(self.partners[row])]
-        return Passage(block.title, block.text)
+        return ReadBlock(block.title, block.text)
 
 
 def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:

@@ -15,7 +15,7 @@ from realmctl.spans.query import HiddenText, Query
 from realmctl.tokens.frame import AROUND_ONE
 
 
-class Passages:
+class HalvedBlocks:
     """Blocks of two or more sentences, cut at the sentence that begins nearest to their middle.
 
     count: number of such blocks. uid: uid of every block of the corpus. Raises InputError when there is none.

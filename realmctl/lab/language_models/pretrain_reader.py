@@ -21,9 +21,9 @@ from realmctl.lab.language_models.models.causal import CausalReader
 from realmctl.lab.language_models.models.files import require_named_prompt, save_language_model
 from realmctl.lab.language_models.models.known import load_reader
 from realmctl.lab.language_models.models.prompts import BlockPrompt
-from realmctl.lab.language_models.models.reading import LmReader, Passage, ReadingLimits
+from realmctl.lab.language_models.models.reading import LmReader, ReadBlock, ReadingLimits
 from realmctl.lab.language_models.options import PretrainLmOptions
-from realmctl.lab.language_models.passages import Passages
+from realmctl.lab.language_models.passages import HalvedBlocks
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import frozen_dtype, pick_device
 from realmctl.models.retriever import Retriever
@@ -57,7 +57,9 @@ class LanguageModelReader(PretrainReader):
     @classmethod
     def of(cls, settings: PretrainSettings, corpus: Corpus, collator: Collator, retriever: Retriever) -> Self:
         assert isinstance(settings, PretrainLmOptions)  # its options name the reader
-        queries = TaggedQueries(settings.spans, corpus) if settings.spans else Passages(corpus, retriever.query_length)
+        queries = (
+            TaggedQueries(settings.spans, corpus) if settings.spans else HalvedBlocks(corpus, retriever.query_length)
+        )
         return cls(settings, queries, corpus)
 
     def hidden(self, query: Query) -> int:
@@ -67,7 +69,7 @@ class LanguageModelReader(PretrainReader):
         found = self.corpus.blocks({row for row in rows_BN.ravel().tolist() if row >= 0})
         place_of = {row: place for place, row in enumerate(found)}
         places_BN = np.array([[place_of.get(row, -1) for row in rows] for rows in rows_BN.tolist()], dtype=np.int64)
-        blocks = [Passage(block.title, block.text) for block in found.values()]
+        blocks = [ReadBlock(block.title, block.text) for block in found.values()]
         return self.module.log_prob([self.queries.text(query) for query in asked.queries], blocks, places_BN)
 
     def save(self, out: Writer) -> None:

@@ -28,7 +28,7 @@ from realmctl.lab.language_models.models.prompts import (
     prompt_ids,
     sentinel_ids,
 )
-from realmctl.lab.language_models.models.reading import LmReader, Passage, ReadingLimits, Row
+from realmctl.lab.language_models.models.reading import LmReader, ModelInput, ReadBlock, ReadingLimits
 from realmctl.lab.language_models.options import Reading
 from realmctl.models.precision import autocast, frozen_dtype, pick_device
 from realmctl.models.weights import require_finite_scores
@@ -133,15 +133,15 @@ class ReadingModel(Answering):
                 return tuple(written[:place])
         return tuple(written)
 
-    def _passages(self, hits: Sequence[Hit]) -> tuple[list[Passage | None], list[float]]:
+    def _passages(self, hits: Sequence[Hit]) -> tuple[list[ReadBlock | None], list[float]]:
         """What stands in each prompt, and its weight. Without a hit the question stands alone."""
         if not hits:
             return [None], [1.0]
         if self.options.reading == "together":
             prompt = BlockPrompt.named(self.options.block_prompt)
-            return [Passage("", "".join(prompt.filled(hit.block.title, hit.block.text) for hit in hits))], [1.0]
+            return [ReadBlock("", "".join(prompt.filled(hit.block.title, hit.block.text) for hit in hits))], [1.0]
         share_K = np.array([hit.probability for hit in hits])
-        return [Passage(hit.block.title, hit.block.text) for hit in hits], (share_K / share_K.sum()).tolist()
+        return [ReadBlock(hit.block.title, hit.block.text) for hit in hits], (share_K / share_K.sum()).tolist()
 
     def _scored(
         self,
@@ -153,7 +153,9 @@ class ReadingModel(Answering):
         hits: Sequence[Hit],
     ) -> Answer:
         """An answer with its mean log-probability by the mixture, and its evidence: the block that makes it likeliest, p(z|x) counted in."""
-        log_prob_KM = self.reader.rows_log_prob([Row(block, source, target) for block in blocks])[:, : len(target)]
+        log_prob_KM = self.reader.rows_log_prob([ModelInput(block, source, target) for block in blocks])[
+            :, : len(target)
+        ]
         require_finite_scores(log_prob_KM, "the language model")
         score = float((log_weight_K[:, None] + log_prob_KM).logsumexp(0).mean())
         if self.options.reading == "together":

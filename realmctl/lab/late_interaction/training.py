@@ -39,7 +39,7 @@ MOST_NEGATIVES = 32
 
 
 @dataclass(frozen=True)
-class Judged:
+class TextsOfQuestion:
     """A question with texts that answer it and texts that do not. known: all that are known to answer it, as `_plain` gives them."""
 
     question: str
@@ -57,7 +57,9 @@ class LatePart:
     counts_BC: Tensor
 
 
-def judged_questions(questions: Iterable[LabelledQuestion], hard_negatives: int, dropped: Counter[str]) -> list[Judged]:
+def judged_questions(
+    questions: Iterable[LabelledQuestion], hard_negatives: int, dropped: Counter[str]
+) -> list[TextsOfQuestion]:
     """Return the questions with a positive passage, and with a negative one where some are needed. The others are counted in `dropped`."""
     held, found = [*questions], []
     for item, answers in zip(held, known_answers(held), strict=True):
@@ -69,7 +71,7 @@ def judged_questions(questions: Iterable[LabelledQuestion], hard_negatives: int,
         elif hard_negatives and not bad:
             dropped["without a hard negative"] += 1
         else:
-            found.append(Judged(item.question, good, tuple(bad[:MOST_NEGATIVES]), known))
+            found.append(TextsOfQuestion(item.question, good, tuple(bad[:MOST_NEGATIVES]), known))
     return found
 
 
@@ -88,7 +90,9 @@ class LateContrast(Objective[LatePart]):
         InputError: there are fewer than two questions.
     """
 
-    def __init__(self, encoder: LateEncoder, questions: Sequence[Judged], settings: LateTrainingSettings) -> None:
+    def __init__(
+        self, encoder: LateEncoder, questions: Sequence[TextsOfQuestion], settings: LateTrainingSettings
+    ) -> None:
         if len(questions) < 2:
             raise InputError(
                 f"{settings.passages}: {len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or --hard-negatives 0 "
@@ -116,7 +120,7 @@ class LateContrast(Objective[LatePart]):
         ]
         return [LatePart([each.question for each in asked], passages, torch.tensor(counts))]
 
-    def _passages(self, question: Judged, rng: np.random.Generator) -> list[str]:
+    def _passages(self, question: TextsOfQuestion, rng: np.random.Generator) -> list[str]:
         count, wanted = len(question.negatives), self.settings.hard_negatives
         others = rng.choice(count, wanted, replace=count < wanted).tolist() if wanted else []
         return [

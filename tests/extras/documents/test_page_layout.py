@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.extras.documents.page_layout import Line, Page, body_size, joined, paragraphs, title_of
+from realmctl.extras.documents.page_layout import LaidOutPage, Line, body_size, joined, paragraphs, title_of
 
 HEIGHT = 800
 FULL = "words that fill a line of this page from its left edge to its right one"  # 355 points in size 10
@@ -21,7 +21,7 @@ def line(text: str, base: float, left: float = 72, size: float = 10, is_bold: bo
 
 
 def texts(*pages: Sequence[Line]) -> list[str]:
-    return [each.text for each in paragraphs([Page(lines, HEIGHT) for lines in pages])]
+    return [each.text for each in paragraphs([LaidOutPage(lines, HEIGHT) for lines in pages])]
 
 
 def counts(*pages: Sequence[Line]) -> list[int]:
@@ -62,7 +62,7 @@ def test_a_compound_keeps_the_hyphen_that_it_has_elsewhere_in_the_document():
         line("term plans and long-term goals of geolo\u00ad", 672),
         line("gists", 658),
     ]
-    found = " ".join(each.text for each in paragraphs([Page(lines, 800)]))
+    found = " ".join(each.text for each in paragraphs([LaidOutPage(lines, 800)]))
     assert "long-term plans and long-term goals of geologists" in found
 
 
@@ -202,7 +202,7 @@ def test_lines_of_another_size_or_weight_are_another_paragraph():
     ],
 )
 def test_a_heading_is_larger_than_the_body_or_bold_and_short(lines, is_heading):
-    first, *_ = paragraphs([Page([*lines, *(full(600 - 12 * row) for row in range(9))], HEIGHT)])
+    first, *_ = paragraphs([LaidOutPage([*lines, *(full(600 - 12 * row) for row in range(9))], HEIGHT)])
     assert first.text == " ".join(each.text for each in lines) and (first.heading > 0) is is_heading
 
 
@@ -213,9 +213,9 @@ def test_the_title_is_all_lines_of_about_the_largest_size():
         line("of", 718, size=20),
         line("fire", 696, size=19.6),
     ]
-    page = Page([*lines, line("Authors", 680, size=15), full(660), full(648)], HEIGHT)
+    page = LaidOutPage([*lines, line("Authors", 680, size=15), full(660), full(648)], HEIGHT)
     assert title_of(page, body_size([page])) == "Islands of fire"
-    assert title_of(Page([line("A note", 700, size=11), full(680)], HEIGHT), 10) == ""
+    assert title_of(LaidOutPage([line("A note", 700, size=11), full(680)], HEIGHT), 10) == ""
 
 
 # What pages repeat.

@@ -11,7 +11,7 @@ from realmctl.extras.hnsw.hnsw import HnswIndex
 from realmctl.extras.hnsw.options import HnswOptions
 from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
-from realmctl.index.index_type import open_index, read_description
+from realmctl.index.index_type import open_index, read_index_description
 from realmctl.index.recall import Recall, RecallSample
 from tests.fixtures.index import built, clustered, folder_with
 
@@ -212,7 +212,7 @@ class TestOpen:
         fields = json.loads((folder / "index.json").read_text())
         (folder / "index.json").write_text(json.dumps(fields | change))
         with pytest.raises(InputError, match=r"index.json"):
-            read_description(folder)
+            read_index_description(folder)
 
     @pytest.mark.parametrize("change", [{"dimension": 17}, {"m": 17}, {"count": 79}, {"max_level": 9}])
     def test_a_description_of_another_graph_is_refused(self, folder, change):

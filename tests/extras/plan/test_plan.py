@@ -168,7 +168,7 @@ stages:
 
 
 @pytest.fixture(scope="module")
-def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.Row]:
+def plan_of_every_stage(tmp_path_factory, one_thread) -> dict[str, planning.PlannedStage]:
     folder = tmp_path_factory.mktemp("every")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -14,7 +14,7 @@ import numpy as np
 from realmctl.artifacts.hashing import digest_file
 from realmctl.extras.hnsw.hnsw import HnswIndexDescription
 from realmctl.extras.hnsw.hnsw_file import _HEADER
-from realmctl.index.index_type import read_description
+from realmctl.index.index_type import read_index_description
 
 ODD: list[Any] = [
     0,
@@ -126,7 +126,7 @@ def rewired(data: bytes, described: HnswIndexDescription, nodes: list[int], draw
 
 def described(folder: Path) -> HnswIndexDescription:
     """The checked description of an hnsw index."""
-    found = read_description(folder)
+    found = read_index_description(folder)
     assert isinstance(found, HnswIndexDescription)
     return found
 

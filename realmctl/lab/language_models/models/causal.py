@@ -22,8 +22,8 @@ from realmctl.lab.language_models.models.prompts import BlockPrompt, split_at
 from realmctl.lab.language_models.models.reading import (
     LOGITS_AT_ONCE,
     LmReader,
+    ModelInput,
     ReadingLimits,
-    Row,
     groups,
     in_groups,
     targets_first,
@@ -93,21 +93,21 @@ class CausalReader(LmReader):
     def taken(self, source: Sequence[int], target: Sequence[int]) -> int:
         return 1 + len(source) + len(target)  # with the token that begins a text
 
-    def rows_log_prob(self, rows: Sequence[Row]) -> Tensor:
+    def rows_log_prob(self, rows: Sequence[ModelInput]) -> Tensor:
         return self._with_shared_blocks(rows) if self.reuses_blocks else self._whole(rows)
 
-    def _whole(self, rows: Sequence[Row]) -> Tensor:
+    def _whole(self, rows: Sequence[ModelInput]) -> Tensor:
         """Each row is computed from its first token to its last."""
         lengths = [1 + sum(map(len, row)) for row in rows]
         return in_groups(rows, lengths, LOGITS_AT_ONCE // self.model.net.config.vocab_size, self._whole_group)
 
-    def _whole_group(self, rows: Sequence[Row]) -> Tensor:
+    def _whole_group(self, rows: Sequence[ModelInput]) -> Tensor:
         sources = [self.input(row.block, row.source) for row in rows]
         batch = self.model.batch(sources, [row.target for row in rows], ended=False).to(self._device)
         log_prob_RL, _ = self.model.log_prob(batch)
         return targets_first(log_prob_RL, [len(source) - 1 for source in sources], rows)
 
-    def _with_shared_blocks(self, rows: Sequence[Row]) -> Tensor:
+    def _with_shared_blocks(self, rows: Sequence[ModelInput]) -> Tensor:
         """Keys and values of each block are computed once. The last token of a block is read with each text, since it predicts the first token."""
         blocks = [*dict.fromkeys(row.block for row in rows)]
         found: list[Tensor] = []
@@ -172,7 +172,7 @@ class CausalReader(LmReader):
         past: States,
         mask_PL: Tensor,
         place_of: dict[tuple[int, ...], int],
-        rows: Sequence[Row],
+        rows: Sequence[ModelInput],
     ) -> Tensor:
         """log p of the targets of rows whose blocks have these keys and values, [R, M]."""
         start = self.model.special.start

@@ -33,14 +33,14 @@ REMEMBERED = 8192
 """Blocks and texts whose tokens are kept, so that a block that is retrieved often is not tokenized each time."""
 
 
-class Passage(NamedTuple):
+class ReadBlock(NamedTuple):
     """Title and text of a block."""
 
     title: str
     text: str
 
 
-class Row(NamedTuple):
+class ModelInput(NamedTuple):
     """What the model reads in one row: tokens of the block with its prompt (none for the null document), of the visible text, and of the
     hidden one."""
 
@@ -93,7 +93,7 @@ class LmReader(nn.Module, ABC):
         """Return the tokens of what is visible of a text, and those that count in its likelihood."""
 
     @abstractmethod
-    def rows_log_prob(self, rows: Sequence[Row]) -> Tensor:
+    def rows_log_prob(self, rows: Sequence[ModelInput]) -> Tensor:
         """Return log p of each hidden token of each row, float32 [R, M]; any number beyond a row's own."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class LmReader(nn.Module, ABC):
         """Return how many tokens of an input are not the block's."""
 
     def log_prob(
-        self, texts: Sequence[HiddenText], blocks: Sequence[Passage], place_BN: NDArray[np.int64]
+        self, texts: Sequence[HiddenText], blocks: Sequence[ReadBlock], place_BN: NDArray[np.int64]
     ) -> tuple[Tensor, Tensor]:
         """Return log p(y_m|z_n,x), float32 [B, N, M], and which slots hold a hidden token, bool [B, M], on the model's device.
 
@@ -118,7 +118,7 @@ class LmReader(nn.Module, ABC):
         """
         pairs, pieces = [self.tokens(text) for text in texts], [self._block_tokens(block) for block in blocks]
         rows = [
-            Row(self._cut(pieces[place], self.taken(*pair)) if place >= 0 else (), *pair)
+            ModelInput(self._cut(pieces[place], self.taken(*pair)) if place >= 0 else (), *pair)
             for pair, places in zip(pairs, place_BN.tolist(), strict=True)
             for place in places
         ]
@@ -129,7 +129,7 @@ class LmReader(nn.Module, ABC):
 
     forward = log_prob
 
-    def fitted(self, passage: Passage | None, source: Sequence[int], written: int) -> tuple[int, ...]:
+    def fitted(self, passage: ReadBlock | None, source: Sequence[int], written: int) -> tuple[int, ...]:
         """Return the tokens of a block with its prompt, cut at its end so that source and `written` tokens fit beside it; none for None."""
         taken = self.taken(source, range(written))
         return () if passage is None else self._cut(self._block_tokens(passage), taken)
@@ -163,7 +163,7 @@ def groups(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 
 
 def in_groups(
-    rows: Sequence[Row], lengths: Sequence[int], most: int, log_prob: Callable[[Sequence[Row]], Tensor]
+    rows: Sequence[ModelInput], lengths: Sequence[int], most: int, log_prob: Callable[[Sequence[ModelInput]], Tensor]
 ) -> Tensor:
     """Compute rows in groups of about equal length. Returns what `log_prob` gives for each row, in their order, [R, M]."""
     width = max(len(row.target) for row in rows)
@@ -175,7 +175,7 @@ def in_groups(
     return torch.cat(found)[to_device(torch.from_numpy(np.argsort(places)), found[0].device)]
 
 
-def targets_first(log_prob_RL: Tensor, first_R: Sequence[int], rows: Sequence[Row]) -> Tensor:
+def targets_first(log_prob_RL: Tensor, first_R: Sequence[int], rows: Sequence[ModelInput]) -> Tensor:
     """Return [R, M] whose row r begins at place first_R[r] of log_prob_RL."""
     width = max(len(row.target) for row in rows)
     place_RM = torch.tensor(first_R)[:, None] + torch.arange(width)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from realmctl.errors import InputError
 from realmctl.lab.language_models.models.prompts import SENTINELS, sentinel_ids, span_texts
-from realmctl.lab.language_models.models.reading import LOGITS_AT_ONCE, LmReader, Row, in_groups
+from realmctl.lab.language_models.models.reading import LOGITS_AT_ONCE, LmReader, ModelInput, in_groups
 from realmctl.spans.query import HiddenText
 
 
@@ -44,13 +44,13 @@ class Seq2SeqReader(LmReader):
     def taken(self, source: Sequence[int], target: Sequence[int]) -> int:
         return len(source) + 1  # the end-of-text token
 
-    def rows_log_prob(self, rows: Sequence[Row]) -> Tensor:
+    def rows_log_prob(self, rows: Sequence[ModelInput]) -> Tensor:
         lengths = [len(row.block) + len(row.source) for row in rows]
         longest = max(len(row.target) for row in rows)
         most_rows = max(1, LOGITS_AT_ONCE // (longest * self.model.net.config.vocab_size))
         return in_groups(rows, lengths, most_rows * max(lengths), self._group)
 
-    def _group(self, rows: Sequence[Row]) -> Tensor:
+    def _group(self, rows: Sequence[ModelInput]) -> Tensor:
         device = next(self.model.parameters()).device
         batch = self.model.batch(
             [self.input(row.block, row.source) for row in rows], [row.target for row in rows], ended=False

@@ -15,7 +15,7 @@ from realmctl.lab.language_models.models import causal, reading
 from realmctl.lab.language_models.models.causal import KeptStates
 from realmctl.lab.language_models.models.known import load_reader
 from realmctl.lab.language_models.models.prompts import BlockPrompt
-from realmctl.lab.language_models.models.reading import Passage, ReadingLimits, groups
+from realmctl.lab.language_models.models.reading import ReadBlock, ReadingLimits, groups
 from realmctl.spans.query import HiddenText
 from tests.fixtures.language_models import byte_tokenizer, make_bert_with_lm_head, make_gpt2, make_llama, make_t5
 
@@ -24,7 +24,11 @@ TEXTS = [
     HiddenText("", "Ben", " worked there."),  # nothing stands before the span
     HiddenText("The firm of Cora is ", "Brightwell & Sons", "."),
 ]
-BLOCKS = [Passage("Ada", "Ada was born in Velford."), Passage("Ben", "Ben works."), Passage("Eva", "Nothing. " * 8)]
+BLOCKS = [
+    ReadBlock("Ada", "Ada was born in Velford."),
+    ReadBlock("Ben", "Ben works."),
+    ReadBlock("Eva", "Nothing. " * 8),
+]
 PLACE_BN = np.array([[-1, 0, 1], [-1, 1, 2], [0, 2, -2]])  # blocks are shared between texts
 MAKERS = {"gpt2": make_gpt2, "llama": make_llama, "t5": make_t5}
 
@@ -122,13 +126,13 @@ def test_kept_blocks_are_not_computed_again_and_stay_within_their_memory(folders
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_row_that_is_too_long_loses_the_end_of_its_block(name, folders):
-    long = Passage("Eva", "Nothing. " * 60)
+    long = ReadBlock("Eva", "Nothing. " * 60)
     reader = reader_of(folders[name], row=120)
     source, target = reader.tokens(TEXTS[0])
     room = 120 - 1 - len(ids("Eva\n\n\n")) - len(source) - (0 if name == "t5" else len(target))
     cut, _ = reader.log_prob(TEXTS[:1], [long], np.array([[0]]))
     assert reader.cut_share() == (1, 1)
-    same, _ = reader.log_prob(TEXTS[:1], [Passage("Eva", long.text[:room])], np.array([[0]]))
+    same, _ = reader.log_prob(TEXTS[:1], [ReadBlock("Eva", long.text[:room])], np.array([[0]]))
     assert torch.equal(cut, same) and reader.cut_share() == (0, 1)
 
 
