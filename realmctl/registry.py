@@ -25,7 +25,7 @@ from typing import TypeVar
 from realmctl.errors import ConfigError, ResourceError
 
 T = TypeVar("T")
-MAX_REASON = 300
+MAX_REASON = 600
 ROOMS = ("realmctl.extras", "realmctl.lab")
 """The packages whose folders and files are rooms. Either may be deleted."""
 GROUPS = (
