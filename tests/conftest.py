@@ -171,6 +171,12 @@ def small(realmctl, monkeypatch) -> Command:
 
 
 @pytest.fixture
+def workers_at_once(monkeypatch) -> None:
+    """Workers start with the first unit, and not after a second."""
+    monkeypatch.setattr("realmctl.execution.shards.ALONE_SECONDS", 0)
+
+
+@pytest.fixture
 def corpus(here) -> Path:
     """Three documents."""
     path = Path("corpus.jsonl")

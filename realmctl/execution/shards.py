@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
@@ -20,7 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from realmctl.errors import FEWER_PROCESSES, ConfigError, ResourceError, as_realmctl_error, is_panic
 from realmctl.execution import standard_streams
@@ -34,6 +35,8 @@ AHEAD_PER_WORKER = 3
 """Units read ahead of the results, times the number of workers."""
 SWITCH_SECONDS = 5e-4
 """How long this process may compute before its thread that gives units to the workers has a turn. Python's 5 ms leave workers idle."""
+ALONE_SECONDS = 1.0
+"""A spawned worker takes about so long to start."""
 LOCAL = "local"
 EXECUTORS = Registry("executor", group="realmctl.executors", core={})
 """What runs units elsewhere than on this machine."""
@@ -102,8 +105,8 @@ def map_units(
     when a worker dies, which most often means that memory ran out. An exception inside `function` or `initializer` is
     raised here unchanged. With another executor than "local", the workers run on its cluster.
 
-    here: whether this process may be one of the workers, and the others its forks, which have what `initializer` made of it. Small
-        work is then over before spawned workers would have started. Where a fork is not safe, workers are spawned.
+    here: whether this process may be one of the workers, and the others its forks, which have what `initializer` made of it. Where a
+        fork is not safe, it does the units of the first ALONE_SECONDS by itself: small work is then over before workers would have started.
     """
     if executor != LOCAL:
         worker_count(workers)
@@ -114,18 +117,24 @@ def map_units(
             initializer(*initargs)
         yield from map(function, units)
         return
-    waiting: deque[tuple[Future[Result], Unit]] = deque()
-    here = here and _is_safe_to_fork()
+    units, forks = iter(units), here and _is_safe_to_fork()
     if here and initializer:
         initializer(*initargs)
-    given = (None, ()) if here else (initializer, initargs)
-    with _pool(worker_count(workers) - here, multiprocessing.get_context("fork") if here else _Spawn(), *given) as pool:
+    end, none = time.monotonic() + ALONE_SECONDS, object()
+    while here and not forks and time.monotonic() < end:
+        if (unit := next(units, none)) is none:
+            return
+        yield function(cast(Unit, unit))
+    waiting: deque[tuple[Future[Result], Unit]] = deque()
+    given = (None, ()) if forks else (initializer, initargs)
+    context = multiprocessing.get_context("fork") if forks else _Spawn()
+    with _pool(worker_count(workers) - forks, context, *given) as pool:
         for unit in units:
             waiting.append((pool.submit(_call, function, unit), unit))
             if len(waiting) >= AHEAD_PER_WORKER * worker_count(workers):
-                yield _oldest(waiting, function, here)
+                yield _oldest(waiting, function, forks)
         while waiting:
-            yield _oldest(waiting, function, here)
+            yield _oldest(waiting, function, forks)
 
 
 def _oldest(waiting: deque[tuple[Future[Result], Unit]], function: Callable[[Unit], Result], here: bool) -> Result:

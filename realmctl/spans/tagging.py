@@ -61,6 +61,7 @@ def tag_blocks(
         initializer=_start_worker,
         initargs=(blocks, settings, recognizer),
         executor=executor,
+        here=":" not in settings.tagger,  # a model takes memory in each process
     )
     counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     with (

@@ -87,6 +87,7 @@ def test_blocks_and_counts_are_those_of_a_single_reader(tokenizer, tmp_path, mon
     assert here.metrics["quarantined"] == 1 and here.metrics["dropped"] == {"list": 5, "namespace": 11}
 
 
+@pytest.mark.usefixtures("workers_at_once")
 def test_several_workers_make_the_same_blocks_of_a_folder_of_dumps(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", 5000)
     (tmp_path / "corpus").mkdir()
@@ -137,6 +138,7 @@ def test_errors_are_those_of_a_single_reader(tokenizer, tmp_path, content, end, 
     assert re.search(expected, found) and found == message(compressed(path), tokenizer, tmp_path / "alone")
 
 
+@pytest.mark.usefixtures("workers_at_once")
 def test_an_id_that_comes_twice_is_found_across_workers(tokenizer, tmp_path):
     path = write(tmp_path / "d.xml", *pages(60), page(7, "Again"), *pages(80)[60:])
     found = message(path, tokenizer, tmp_path / "parts", workers=2)

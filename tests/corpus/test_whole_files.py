@@ -46,6 +46,7 @@ def made(folder: Path, out: Path, workers: int = 1):
     return Chunk(corpus=(folder,), tokenizer="train:200", max_wordpieces=48, workers=workers).make(out)
 
 
+@pytest.mark.usefixtures("workers_at_once")
 def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", 5000)
     monkeypatch.setattr(work_units, "CHARS_PER_UNIT", 6000)
@@ -95,6 +96,7 @@ def test_a_folder_without_a_document(tmp_path):
         made(tmp_path / "corpus", tmp_path / "none")
 
 
+@pytest.mark.usefixtures("workers_at_once")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_bad_files_are_set_aside_whole_if_the_user_says_so(folder, tmp_path, workers):
     good = made(folder, tmp_path / "good")

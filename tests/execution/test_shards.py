@@ -128,6 +128,7 @@ def test_workers_end_with_a_parent_that_is_killed():
 FORKED = """
 import json, os, signal, threading, time
 from pathlib import Path
+from realmctl.execution import shards
 from realmctl.execution.shards import map_units
 from tests.fixtures import shard_functions as functions
 
@@ -142,8 +143,12 @@ made = map_units(functions.started_in, range(60), 3, initializer=functions.note_
 started = [*made]
 thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
 thread.start()
+alone = {process for _, process in map_units(functions.started_in, range(9), 2, initializer=functions.note_process, here=True)}
+shards.ALONE_SECONDS = .02
+several = [process for _, process in map_units(functions.started_in, range(9), 2, initializer=functions.note_process, here=True)]
+shards.ALONE_SECONDS = 0
 spawned = {process for _, process in map_units(functions.started_in, range(9), 2, initializer=functions.note_process, here=True)}
-print(json.dumps([os.getpid(), done, error, started, [*spawned]]), flush=True)
+print(json.dumps([os.getpid(), done, error, started, [*alone], several, [*spawned]]), flush=True)
 """
 
 
@@ -152,12 +157,14 @@ def test_a_process_without_threads_is_a_worker_and_forks_the_others(tmp_path):
     command = [sys.executable, "-c", FORKED]
     run = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
-    parent, done, error, started, spawned = json.loads(run.stdout)
+    parent, done, error, started, alone, several, spawned = json.loads(run.stdout)
     assert done == list(range(7)) and error == "seven"
     assert {initialized for initialized, _ in started} == {parent}, "the forks have what the parent prepared"
     processes = {process for _, process in started}
     assert parent in processes and len(processes) > 1
-    assert parent not in spawned, "a process with threads is not forked, and does no unit"
+    assert alone == [parent], "a process with threads is not forked, and small work needs no worker"
+    assert several[0] == parent != several[-1], "which start when the time for that is over"
+    assert parent not in spawned
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -101,6 +101,7 @@ def test_every_page_is_accounted_for(made):
     assert metrics["longest_wordpieces"] <= 61
 
 
+@pytest.mark.usefixtures("workers_at_once")
 def test_any_number_of_workers_makes_the_same_content(source, made, tmp_path):
     again = Chunk(corpus=(source,), tokenizer="train:200", max_wordpieces=64, workers=2).make(tmp_path / "blocks")
     assert again.content == made.content

@@ -89,6 +89,7 @@ def test_a_literal_special_token_in_text_stays_text(tmp_path):
     assert Tokenizer.load(blocks.path).sep not in tokens
 
 
+@pytest.mark.usefixtures("workers_at_once")
 def test_workers_and_units_change_nothing(tmp_path, monkeypatch):
     """Documents longer than a unit, units that begin inside a document, one process and two."""
     long = {f"Page {n}": [["We saw [[Rome]]."], *[["Then Rome."]] * (5 * n)] for n in range(4)}
