@@ -26,16 +26,24 @@ FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
+QUIETLY := -q --disable-pip-version-check -c constraints.txt
+INSTALL = $(BIN)/python -m pip install $(QUIETLY) --no-compile
+
 .PHONY: help demo ablation revise changed wikipedia starts starts-text table1 readers adapt test test-pages test-slow test-cuda frozen faults mutations docs parity lowest clients check constraints release format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
+# hnswlib is compiled while the rest is installed, and modules are compiled afterwards on all cores: all but those that nothing here imports.
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV): virtual environment, pinned requirements, realmctl (a few minutes, once)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt 'pip>=25.1' torch==$(TORCH)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]' --group dev --group docs
+	$(INSTALL) 'pip>=25.1'
+	$(BIN)/python -m pip wheel $(QUIETLY) --no-deps -w $(VENV)/wheels hnswlib & \
+	  { $(INSTALL) torch==$(TORCH) && $(INSTALL) -e '.[$(subst $(space),$(comma),$(filter-out hnsw,$(subst $(comma), ,$(EXTRAS))))]' --group dev --group docs; }; \
+	  made=$$?; wait; exit $$made
+	$(INSTALL) --find-links $(VENV)/wheels hnswlib
+	$(BIN)/python -m compileall -qq -j 0 -x '/(tests|testing|rllib)/|transformers/models/' $(VENV)/lib || true
 	@touch $@
 
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
