@@ -217,7 +217,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 OTHERS = {
     "training.settings.base.LARGEST_RATE": "the range of learning rates, which the options say",
     "questions.questions.MAX_SUSPECT_SHARE": "the share of answers that look like patterns, above which a warning asks",
-    "training.data.reading_practice.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
+    "extras.practice.reading_practice.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
     "corpus.corpus.MAX_WORDPIECES": "the default length of blocks",
     "registry.MAX_REASON": "the length of a message",
     "imports.encoder_retriever.MAX_LISTED": "the length of a message",

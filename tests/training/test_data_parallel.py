@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError
-from realmctl.lab.bottleneck.condenser_init import CondenserInit
 from realmctl.models.retriever import Retriever
+from realmctl.pipeline.discovery import own_stages
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Stopped, metrics_of, stop_at
@@ -119,11 +119,14 @@ def test_two_processes_go_on_from_a_checkpoint_of_one(chain, encoder, alone, tmp
     require_equal(open_artifact(tmp_path / "r"), alone)
 
 
+@pytest.mark.house
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [0, 3])
 def test_two_processes_learn_cocondenser_as_one_does(chain, encoder, tmp_path, chunk):
     settings = {"steps": 4, "batch_size": 4, "lr": 1e-3, "warmup": 2, "length": 24, "skip_from": 0, "precision": "fp32"}
-    stage = CondenserInit(blocks=chain.blocks, encoder=encoder, contrastive=True, micro_batch=chunk, **settings)
+    stage = own_stages()["condenser-init"](
+        blocks=chain.blocks, encoder=encoder, contrastive=True, micro_batch=chunk, **settings
+    )
     alone = stage.make(tmp_path / "one")
     flags = {"blocks": chain.blocks.path, "encoder": encoder.path, "out": tmp_path / "two", "micro-batch": chunk}
     flags |= {name.replace("_", "-"): value for name, value in settings.items()}

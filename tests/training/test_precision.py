@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
-from realmctl.extras.utility.utility import measure_utility
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.dense import DenseSearcher
@@ -41,7 +41,7 @@ def objective(chain, precision) -> RealmObjective:
 
 
 def test_everything_that_embeds_a_query_does_so_in_one_arithmetic(objective, precision, monkeypatch):
-    """The watched queries and the recall questions, before a step; the searches and the scores of `eval-utility`."""
+    """The watched queries and the recall questions, before a step; and the searches, also those of `eval-utility`."""
     seen, embed = [], objective.retriever.embed_queries
 
     def noted(packed):
@@ -51,7 +51,7 @@ def test_everything_that_embeds_a_query_does_so_in_one_arithmetic(objective, pre
     monkeypatch.setattr(objective.retriever, "embed_queries", noted)
     PretrainWatch(objective).before_step(0)
     before = len(seen)
-    measure_utility(objective)
+    objective.parts(np.arange(2), np.random.default_rng(0))
     assert 2 <= before < len(seen) and set(seen) == {precision == "bf16"}
 
 

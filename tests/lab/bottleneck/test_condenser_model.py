@@ -129,3 +129,15 @@ def test_what_does_not_fit_the_backbone_is_refused(skip_from, head_layers):
     mlm = BertForMaskedLM(scratch_config("L3-H16-A2", WORDS))
     with pytest.raises(ConfigError, match="--skip-from"):
         Condenser(mlm, skip_from=skip_from, head_layers=head_layers)
+
+
+class Unsafe:
+    def __reduce__(self) -> tuple:
+        return (print, ("executed",))
+
+
+def test_a_public_head_that_would_run_code_is_refused(model, tmp_path, capsys):
+    torch.save({"w": Unsafe()}, tmp_path / "model.pt")  # stands for another program's file
+    with pytest.raises(InputError, match=r"model\.pt"):
+        model.load_head(tmp_path)
+    assert "executed" not in capsys.readouterr().out

@@ -116,7 +116,7 @@ def few_positions(chain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("command", "inputs", "cause"),
     [
         ("mlm-init", [], "Lengths of the inputs"),
-        ("condenser-init", [], "Lengths of the inputs"),
+        pytest.param("condenser-init", [], "Lengths of the inputs", marks=pytest.mark.house),
         ("ict-init", [], "--query-length and chunk --max-wordpieces"),
         ("pretrain", ["spans", "retriever", "index"], "tag --query-length and chunk --max-wordpieces"),
         ("finetune", ["retriever", "index", "questions"], "--reader-length 320"),
