@@ -133,6 +133,7 @@ def test_edits_stay_under_other_settings_of_chunk(folder):
     assert texts(made) == {"a.txt": UPDATE["text"], "c.txt": "The document c is as it was."}
 
 
+@pytest.mark.house
 def test_fields_of_edits_are_kept_with_them(folder):
     def fields(blocks):
         return {block.document: block.fields for block in Corpus(blocks) if block.fields}

@@ -74,6 +74,7 @@ def test_an_updated_list_keeps_its_lines_and_the_text_of_a_record_has_none(tmp_p
     assert [block.text for block in Corpus(revised)] == [new, new.replace("\n", " ")]
 
 
+@pytest.mark.house
 def test_an_edited_document_keeps_its_sections(tmp_path):
     """A block has the headings that all its former sentences have; a new sentence stands in the section before it."""
     fees = [f"The fee {number} is paid in the harbour by the captain of each ship." for number in range(24)]
