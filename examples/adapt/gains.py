@@ -62,6 +62,9 @@ NAMES = {
 }
 """What the page calls the arms, in its order. `labels-N` have N in their name."""
 
+KEPT, ALWAYS = "ict-kept", "ict-distilled"
+"""The arm of `adapt`, and the same training without its rule."""
+
 STARTS = {
     "realm": "ict",
     "realm-kept": "ict-kept",
@@ -243,6 +246,14 @@ class Results:
             if any(value is not None for value in (*gains.values(), generated, each.judged)):
                 found.append(each)
         return sorted(found, key=lambda each: (order((each.arm, "dense")), each.seed))
+
+    def decided(self, place: Place) -> list[tuple[bool, float]]:
+        """Of each run of `adapt`: whether its training was kept, and the change of nDCG@10 of dense search by people's questions."""
+        base, runs = self.values(place, ("encoder", "dense"))[0], self._rows[place].get((KEPT, "dense"), {})
+        return [
+            (bool(each["cloze"].get("kept_step")), float(np.mean(np.array(each["ndcg"]) - base)))
+            for each in runs.values()
+        ]
 
     def minutes(self, place: Place, row: Row) -> str:
         """Processor minutes of the training, the most of the runs on a CPU; a dash where another row had trained the retriever, or a GPU."""

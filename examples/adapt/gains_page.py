@@ -21,7 +21,22 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from figure import COLORS, STYLE, draw, save
 from figure import Row as Dot
-from gains import DRAWS, FEWEST_SEEDS, SETS, STARTS, Place, Results, Row, Told, called, named, order, ordered, searched
+from gains import (
+    ALWAYS,
+    DRAWS,
+    FEWEST_SEEDS,
+    SETS,
+    STARTS,
+    Place,
+    Results,
+    Row,
+    Told,
+    called,
+    named,
+    order,
+    ordered,
+    searched,
+)
 
 LEAST_LOSS = -0.005
 
@@ -288,6 +303,33 @@ def interval(told: Sequence[Told], queries: str) -> str:
     return f" [{low:+.2f}, {high:+.2f}]"
 
 
+def decided(results: Results) -> list[str]:
+    """What the rule of `adapt` decided, beside people's questions; where it kept the encoder, beside the same training without the rule. Empty without runs."""
+    of = {place: runs for place in ordered(results) if (runs := results.decided(place))}
+    gained = [(named(place), gain) for place, runs in of.items() for kept, gain in runs if kept]
+    refused = [place for place, runs in of.items() if not all(kept for kept, _ in runs)]
+    if not of:
+        return []
+    won, lost = ([(name, gain) for name, gain in gained if (gain > 0) == is_won] for is_won in (True, False))
+    parts = [
+        f"{len(some)} {verb} ({', '.join(dict.fromkeys(name for name, _ in some))}: {min(g for _, g in some):+.3f} to {max(g for _, g in some):+.3f})"
+        for some, verb in ((won, "gained"), (lost, "lost"))
+        if some
+    ]
+    always = [
+        f"{results.gain(place, (ALWAYS, 'dense'), ('encoder', 'dense')).mean:+.3f} on {named(place)}"
+        for place in refused
+        if (ALWAYS, "dense") in results.rows(place)
+    ]
+    runs = sum(map(len, of.values()))
+    kept = f"kept the training in {len(gained)}" + (f": by people's questions {' and '.join(parts)}" if parts else "")
+    other = f" It kept the encoder in {runs - len(gained)}" if refused else ""
+    besides = f"; the same training, always kept, was {', '.join(always)}" if always else ""
+    return [
+        f"**The rule of `adapt`** (sentences must gain, and titles) {kept}, of {runs} runs on {len(of)} sets.{other}{besides}{'.' if refused else ''}"
+    ]
+
+
 def told_figure(told: Sequence[Told]) -> Figure:
     """Each run: its change by sentences, and by titles, across; that of the questions upwards. Colours are sets, shapes are arms."""
     sets, arms = list(dict.fromkeys(each.place for each in told)), list(dict.fromkeys(each.arm for each in told))
@@ -388,7 +430,7 @@ def page(results: Results) -> str:
             "`written` and `judged`: the change of nDCG@10 by 300 questions that a language model wrote for blocks, and by its own judgements of what they find "
             "(`SEARCHES=generated,judged LM=NAME ENDPOINT=URL make adapt`). A dash: not measured.",
             "",
-            *(f"- {said}" for said in sentences),
+            *(f"- {said}" for said in [*sentences, *decided(results)]),
             "",
             "![Change by sentences and by titles against change by questions](told.svg)",
             "",

@@ -200,6 +200,21 @@ def test_how_well_a_language_model_predicts_is_computed_from_the_records(tmp_pat
     assert "| ICT | 0 | - | - |" in text and "kept only" not in text.partition("## What cloze recall told")[2]
 
 
+def test_what_the_rule_of_adapt_decided_is_told_beside_the_same_training_without_it(tmp_path):
+    def kept(seed: int, value: float, step: int, split: str = "test") -> dict[str, object]:
+        return {**line("ict-kept", "dense", seed, [value] * 9), "split": split, "cloze": {"kept_step": step}}
+
+    records = [{**line("encoder", "dense", 0, [0.4] * 9), "split": split} for split in ("test", "other")]
+    records += [kept(0, 0.5, 25), kept(1, 0.45, 50), kept(2, 0.38, 50), kept(0, 0.4, 0, "other")]
+    records += [{**line("ict-distilled", "dense", 0, [0.37] * 9), "split": "other"}]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    [said] = page.decided(gains.Results(tmp_path / "runs.jsonl"))
+    assert said == (
+        "**The rule of `adapt`** (sentences must gain, and titles) kept the training in 3: by people's questions 2 gained (towns test: +0.050 to +0.100) and "
+        "1 lost (towns test: -0.020 to -0.020), of 4 runs on 2 sets. It kept the encoder in 1; the same training, always kept, was -0.030 on towns other."
+    )
+
+
 def test_realm_is_compared_with_its_own_start_seed_by_seed(tmp_path):
     """`realm` gains .1 over the ICT of its seed, wherever that is; seed 2 has no ICT and does not count; the causal reader starts from the encoder."""
     records = [
