@@ -27,7 +27,7 @@ import torch
 from realmctl.artifacts import artifact, hashing, manifest
 from realmctl.artifacts.artifact import Verification
 from realmctl.artifacts.disk import CheckedFile
-from realmctl.index import hnsw
+from realmctl.extras.hnsw import hnsw
 from realmctl.models import weights
 from realmctl.retrieval.embedding import embedding_file
 from stages.build_index import BuildIndex
