@@ -29,7 +29,7 @@ from realmctl.models.towers.layout import BlockForm
 from realmctl.models.towers.poolings import POOLINGS, poolings_of
 from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.models.weight_files import load_weights
-from realmctl.models.weights import load_into
+from realmctl.models.weights import WithoutDraws, load_into
 from realmctl.registry import Registry
 from realmctl.tokens.tokenizer_folder import stated_length
 
@@ -466,7 +466,7 @@ def _filled(config: Any, tensors: Mapping[str, Tensor], folder: Path, pooling: P
                 "the original ones."
             )
     tensors = known.named(config, tensors)
-    with torch.device("meta"):
+    with torch.device("meta"), WithoutDraws():
         prefix = f"{known.new_base(config, pooler).base_model_prefix}."
     given = {  # old TensorFlow exports have other names
         name.removeprefix(prefix)
@@ -477,7 +477,8 @@ def _filled(config: Any, tensors: Mapping[str, Tensor], folder: Path, pooling: P
     }
     if not pooler:
         given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.")}
-    model = known.new_base(config, pooler)
+    with WithoutDraws():
+        model = known.new_base(config, pooler)
     load_into(model, {name: tensor.float() for name, tensor in given.items()}, folder)
     return model.eval()
 

@@ -60,7 +60,7 @@ class TowerOnly(Padded):
 
     def weights(self, config: PretrainedConfig) -> int:
         """Return the number of weights, counted on a model without memory."""
-        with torch.device("meta"):
+        with torch.device("meta"), WithoutDraws():
             return sum(weight.numel() for weight in self.new_base(config, False).parameters())
 
     def words(self, base: PreTrainedModel) -> nn.Embedding:

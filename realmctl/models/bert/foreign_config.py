@@ -14,6 +14,7 @@ import torch
 
 from realmctl.errors import InputError, one_line
 from realmctl.models.bert.limits import SIZE_LIMITS, check_kind, check_numbers
+from realmctl.models.weights import WithoutDraws
 
 CONFIG = "config.json"
 CODE_FIELDS = ("auto_map", "custom_pipelines")
@@ -82,7 +83,7 @@ def count_weights(folder: Path, kind: Any, config: Any, advice: str) -> int:
         InputError: The class cannot build a model from the configuration.
     """
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), WithoutDraws():
             return sum(weight.numel() for weight in kind.from_config(config).parameters())
     except Exception as error:
         raise InputError(f"{folder / CONFIG}: no model can be built from it ({one_line(error)}). {advice}") from None

@@ -22,7 +22,7 @@ from realmctl.models.bert.limits import check_kind
 from realmctl.models.bert.modules import BertForMaskedLM, BertModel, BertPooler
 from realmctl.models.retriever import Retriever, Tower
 from realmctl.models.span_head import SpanReader
-from realmctl.models.weights import require_finite
+from realmctl.models.weights import WithoutDraws, require_finite
 
 Model = TypeVar("Model", bound=nn.Module)
 QUERY_LENGTH, BLOCK_LENGTH = 64, 288
@@ -230,7 +230,7 @@ def _filled(
 
     Shapes are checked on a copy without memory first, so that a wrong config.json cannot use up memory.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), WithoutDraws():
         state = make().state_dict()
     folder, tensors = checkpoint.folder, _below(checkpoint.tensors, prefix)
     for name, second in second_names.items():
