@@ -35,7 +35,6 @@ _ORQA: Settings = {
     "reader_beam": 5,
     "reader_length": 320,
     "span_width": 10,
-    "answer_test": "substring",
     "objective": "orqa",
     "official": get_args(FinetuneDeviation),
 }

@@ -39,6 +39,7 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         f"an index of --type hnsw has the defaults of build-index. {OUT}",
     ),
     (("pretrain",), ("--likelihood",), f"it is the mean over the hidden tokens, as in Atlas. {OUT}"),
+    (("finetune",), ("--answer-test",), f"a block holds an answer as raw text, as in the official code. {OUT}"),
     (("mlm-init",), ("--stop-at-accuracy",), "say by --steps how long training goes on."),
     (
         MEASURED,

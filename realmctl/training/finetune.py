@@ -32,7 +32,7 @@ from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.precision import to_device
 from realmctl.models.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.questions.answer_search import AnswerSearch
-from realmctl.questions.answers import find_answer_tokens
+from realmctl.questions.answers import AnswerTest, find_answer_tokens
 from realmctl.questions.questions import Question, read_questions
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.names import NO_RETRIEVAL
@@ -50,6 +50,8 @@ from realmctl.training.objective import Sums
 from realmctl.training.settings.finetune import FinetuneSettings
 from realmctl.training.starts.answering import starting_searcher, starting_span_reader
 
+ANSWER_TEST: AnswerTest = "substring"
+"""A block holds an answer as raw text, as in the official code, also within a longer word. Measures of recall compare whole words."""
 MOST_HARD_EM = 0.8
 """Largest share of the steps that learn from the likeliest mention alone (qa-hard-em, modeling.py)."""
 
@@ -110,7 +112,7 @@ class FinetuneObjective(Reading[FinetuneMicroBatch]):
         self.questions = questions = [*asked, *cloze]
         self.tokens = searcher.tokens([question.question for question in questions])
         self.answers = [[ids.tolist() for ids in searcher.tokens(question.answers)] for question in questions]
-        self.searches = [AnswerSearch(question, settings.answer_test) for question in questions]
+        self.searches = [AnswerSearch(question, ANSWER_TEST) for question in questions]
         per_step = settings.cloze_per_step if cloze else 0
         order = DataOrder(len(asked), settings.batch_size - per_step, settings.seed)
         self.order = MixedDataOrder(order, DataOrder(len(cloze), per_step, settings.seed)) if per_step else order

@@ -132,11 +132,6 @@ class FinetuneSettings(QuestionTrainingSettings):
     reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5, at_least=1)
     reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8, advanced=True)
     span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1, advanced=True)
-    answer_test: Literal["substring", "tokens"] = setting(
-        "When a block counts as holding an answer. substring: as raw text (official). tokens: as whole words.",
-        default="substring",
-        advanced=True,
-    )
     objective: Literal["orqa", "paper", "hard-em"] = setting(
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
         " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
