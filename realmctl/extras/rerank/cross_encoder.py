@@ -89,7 +89,7 @@ class CrossEncoder(Reranker):
 
     @classmethod
     def open(cls, folder: Path, device: str) -> Self:
-        flag = f"--rerank {folder}"
+        flag = f"reranker {folder}"
         said = read_folder(folder, flag)
         if not said.is_classifier:
             return cls._open_yes_no(folder, said, flag, device)

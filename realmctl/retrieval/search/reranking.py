@@ -110,7 +110,7 @@ class Reranking:
 
 def found_reranker(named: Path | str) -> tuple[Path, str, str]:
     """Return the folder, the kind and the name of what a user named, which is not opened. Raises: see `Reranking.of`."""
-    folder = Path(localise(named, (), True, "--rerank"))
+    folder = Path(localise(named, (), True, "reranker"))
     kind, name = CROSS_ENCODER, _told(folder)
     if is_artifact(folder) or version_numbers(folder):
         artifact = open_artifact(folder)
