@@ -48,6 +48,7 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 def pytest_collection_finish() -> None:
     """From now on garbage is collected among what tests make, not among modules and tests, which stay."""
+    gc.set_threshold(50_000)
     gc.freeze()
     gc.enable()
 
