@@ -158,7 +158,8 @@ def _done(function: Callable[[Unit], Result], unit: Unit) -> Future[Result]:
 
 def _is_safe_to_fork() -> bool:
     """Whether this process has one thread, so that no lock is held by another one. Before a fork OpenBLAS ends its threads, hence the first one, which does nothing."""
-    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules:
+    threads = Path("/proc/self/task")
+    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules or not threads.is_dir():
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -166,7 +167,7 @@ def _is_safe_to_fork() -> bool:
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
-    return len([*Path("/proc/self/task").iterdir()]) == 1
+    return len([*threads.iterdir()]) == 1
 
 
 @contextmanager

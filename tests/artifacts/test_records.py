@@ -81,7 +81,7 @@ json_values = st.recursive(
 
 
 @given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=9), st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_goes_in_comes_out(tmp_path_factory, items, per_frame):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "RECORDS_PER_FRAME", per_frame)

@@ -393,16 +393,16 @@ def test_a_killed_holder_frees_the_series_even_while_its_workers_live(tmp_path):
 def test_two_writers_never_get_one_number(tmp_path):
     code = (
         "import sys; from tests.fixtures.small_stages import *; from realmctl.errors import LockedError\n"
-        "for n in range(12):\n"
+        "for n in range(5):\n"
         "    while True:\n"
         "        try: print(Plain(text=f'{sys.argv[2]}-{n}').make(sys.argv[1]).path.name); break\n"
         "        except LockedError: pass"
     )
     writers = [python(code, tmp_path / "out", name) for name in "abc"]
     numbers = [line for writer in writers for line in writer.communicate()[0].split()]
-    assert sorted(numbers) == sorted(f"v{n}" for n in range(1, 37))
+    assert sorted(numbers) == sorted(f"v{n}" for n in range(1, 16))
     texts = {open_artifact(tmp_path / "out" / name).file("text.txt").read_text() for name in numbers}
-    assert texts == {f"{name}-{n}" for name in "abc" for n in range(12)}
+    assert texts == {f"{name}-{n}" for name in "abc" for n in range(5)}
 
 
 def test_kills_at_random_times_lose_nothing_and_publish_nothing_broken(tmp_path):
