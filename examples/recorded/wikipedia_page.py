@@ -255,6 +255,8 @@ COMPARED = {
     ("random", "orqa"): "**REALM with random masks**, minus ORQA of equal compute",
     ("realm", "random"): "**Salient spans**, minus random masks",
     ("realm", "stale"): "**A fresh index**, minus one that is never made anew",
+    ("weak-realm", "weak-orqa"): "**REALM from a weaker start**, minus ORQA of equal compute",
+    ("weak-realm", "weak-ict"): "**REALM from a weaker start**, minus that start",
 }
 """The lines of the summary."""
 
