@@ -128,13 +128,6 @@ class StoppedBySignal(KeyboardInterrupt):
     exit_code = InterruptedRun.exit_code
 
 
-def interruption_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The signal that an exception comes from: a C extension that is imported meanwhile raises ImportError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error
-
-
 def interruption(stop: KeyboardInterrupt) -> str:
     """What to tell of a run that was stopped at once."""
     return str(stop) or "interrupted. Run the same command again; a resumable stage continues."

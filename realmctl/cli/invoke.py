@@ -25,11 +25,11 @@ from realmctl.errors import (
     StoppedBySignal,
     at_the_end,
     interruption,
-    interruption_behind,
     is_panic,
 )
 from realmctl.execution import processes
 from realmctl.execution.cores import use_free_cores, use_threads
+from realmctl.execution.signals import forget_stops, interruption_behind
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -38,6 +38,7 @@ SCHEMA_VERSION = 1
 
 def exit_code_of(work: Callable[[], Any]) -> int:
     """Run `work` and return its exit code. A known error is printed as one paragraph; a bug is raised."""
+    forget_stops()
     try:
         code = work()
         sys.stdout.flush()

@@ -18,6 +18,9 @@ from realmctl.errors import InterruptedRun, StoppedBySignal
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
 
 
+_stopped: KeyboardInterrupt | None = None
+
+
 def stop_now(number: int, frame: FrameType | None) -> None:
     """Signal handler outside training: stop at once. What resumable stages have saved stays.
 
@@ -25,16 +28,34 @@ def stop_now(number: int, frame: FrameType | None) -> None:
         KeyboardInterrupt: For SIGINT.
         StoppedBySignal: For every other signal.
     """
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise StoppedBySignal(f"stopped by {_name(number)}. Run the same command again; resumable stages continue.")
+    global _stopped
+    told = f"stopped by {_name(number)}. Run the same command again; resumable stages continue."
+    _stopped = KeyboardInterrupt() if number == signal.SIGINT else StoppedBySignal(told)
+    raise _stopped
 
 
 def install_stop_now() -> None:
-    """Make every stop signal but SIGINT, which Python handles itself, call `stop_now`. For the main thread."""
+    """Make every stop signal that is not ignored call `stop_now`. For the main thread."""
     for number in STOP_SIGNALS:
-        if number != signal.SIGINT and signal.getsignal(number) != signal.SIG_IGN:
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop_now)
+
+
+def forget_stops() -> None:
+    """A command begins: what stopped one before it does not count."""
+    global _stopped
+    _stopped = None
+
+
+def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The signal that an exception comes from, or that came before it: code in C replaces `stop_now`'s exception by one of its own.
+
+    An import raises ImportError, and PyTorch ValueError for a tensor that safetensors reads.
+    """
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, KeyboardInterrupt):
+        found = found.__cause__ or found.__context__
+    return found or _stopped
 
 
 class Stop:

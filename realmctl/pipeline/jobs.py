@@ -32,11 +32,10 @@ from realmctl.errors import (
     at_the_end,
     error_of,
     interruption,
-    interruption_behind,
 )
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import free_cores, given_threads, use_threads
-from realmctl.execution.signals import install_stop_now
+from realmctl.execution.signals import install_stop_now, interruption_behind
 from realmctl.pipeline import Stage, roles
 from realmctl.pipeline.fields import flag_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -88,6 +89,23 @@ def test_a_library_does_not_take_a_signal_for_a_failure_of_its_own():
     module.register_parameter("weight", torch.nn.Parameter(Weights(torch.zeros(1, 1))))
     with pytest.raises(StoppedBySignal):
         module.load_state_dict({"weight": torch.zeros(1, 1), "bias": torch.zeros(1)})
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_that_a_library_replaces_by_an_error_of_its_own_still_ends_the_command(number, capsys):
+    """PyTorch 2.13 raises ValueError without a cause where a signal comes while safetensors 0.8 makes a tensor."""
+
+    def work() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            send(number)
+        raise ValueError("could not determine the shape of object type 'torch.storage.UntypedStorage'")
+
+    install_stop_now()
+    assert exit_code_of(work) == (130 if number == signal.SIGINT else 75)
+    assert "Run the same command again" in capsys.readouterr().err
+    # the next command knows nothing of it
+    with pytest.raises(ZeroDivisionError):
+        exit_code_of(lambda: 1 // 0)
 
 
 def test_handlers_come_back_even_after_an_error():

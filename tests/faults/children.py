@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import as_realmctl_error
+from realmctl.execution.signals import STOP_SIGNALS
 
 UNCAUGHT = 70
 """Exit code of a child that ended with an exception; the traceback is in its log."""
@@ -29,7 +30,7 @@ def forked(act: Callable[[], object], log: Path) -> int:
         return child
     code = UNCAUGHT
     try:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT):
+        for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(handle, 1)

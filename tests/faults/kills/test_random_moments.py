@@ -49,7 +49,6 @@ def interrupt(runs: Runs, number: signal.Signals, draw: random.Random) -> int:
     code = {signal.SIGINT: 130}.get(number, 75)
 
     def told() -> int:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         install_stop_now()
         return exit_code_of(lambda: runs.stage.make(runs.out) and 0)
 
