@@ -91,7 +91,7 @@ def test_each_block_has_the_headings_above_all_of_its_text(seed, limit):
 
 
 def test_the_section_is_no_part_of_what_vectors_and_bm25_read():
-    """docs/results/sections.md: with it a search finds less."""
+    """docs/results/hybrid.md: with it a search finds less."""
     outline = [(1, "Part river"), (2, "Part stone"), *((0, f"{' '.join(WORDS[:6])}.") for _ in range(30))]
     document = made(outline)
     blocks = list(packer(80).blocks(document))

@@ -1,6 +1,6 @@
 """Language models that write and read text: readers of pre-training, baselines that answer, and writers of queries.
 
-Why it is here: with a small causal reader the retriever learned most (docs/results/readers.md), and a closed book is the baseline that REALM
+Why it is here: with a small causal reader the retriever learned most (docs/results/starts.md), and a closed book is the baseline that REALM
 compares with.
 """
 
