@@ -32,4 +32,4 @@ MEANING: Mapping[str, str] = {
 def explained(deviations: object, meaning: Mapping[str, str] = MEANING) -> str:
     """The help text of `--official` for a stage with these deviations."""
     meanings = "; ".join(f"{name}: {meaning[name]}" for name in typing.get_args(deviations))
-    return f"Follow the official code in these points: one or more names, separated by commas. {meanings}."
+    return f"As the official code does, by names with commas between. {meanings}."

@@ -139,7 +139,7 @@ def test_every_option_is_described(app: TyperGroup) -> None:
         section = re.split(r"^##", page.partition(f"\n### {name}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
         assert section.strip(), name
         for flag in (parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")):
-            line = re.compile(rf"^\| `--(?:\[no-\])?{flag.lstrip('-')}[` ]", re.MULTILINE)
+            line = re.compile(rf"^- `--(?:\[no-\])?{flag.lstrip('-')}[` ]", re.MULTILINE)
             named = re.search(rf"`--(?:\[no-\])?{flag.lstrip('-')}`", section)
             described = line.search(section) or line.search(common) or (named and line.search(shared))
             assert flag == "--help" or described, (name, flag)

@@ -228,7 +228,7 @@ def _preset(command: str) -> list[inspect.Parameter]:
 
     info = typer.Option(
         "--preset",
-        help=f"Use the settings of a paper for the options that are not given: {', '.join(names)}.",
+        help=f"Settings of a paper for options that are not given: {', '.join(names)}.",
         rich_help_panel=RECIPE,
         is_eager=True,
         callback=set_defaults,

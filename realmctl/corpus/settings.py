@@ -73,8 +73,7 @@ class CorpusSettings(Settings):
         advanced=True,
     )
     bad_files: Literal["fail", "skip"] = setting(
-        "What happens with a file that cannot be read. skip: all of it is set aside and listed beside the pages that are; files of several "
-        "documents are read once more for this.",
+        "What happens with a file that cannot be read. skip: it is set aside and listed.",
         default="fail",
     )
     keep_lists: bool = setting(
@@ -84,8 +83,7 @@ class CorpusSettings(Settings):
     )
 
     language: str = setting(
-        "Language of the text: the code under which it has a Wikipedia, such as ko, or und for a text of several. It decides on abbreviations, "
-        "and on dates in tag. auto: what the first file says if it is a dump, or else en.",
+        "Language of the text: the code under which it has a Wikipedia, such as ko, or und for several. auto: what the first file says if it is a dump, or else en.",
         default=AUTO,
         check=check_language,
     )
@@ -129,8 +127,7 @@ class ChunkSettings(CorpusSettings):
         advanced=True,
     )
     keep_passages: bool = setting(
-        "The corpus is cut already: each document, or each paragraph of a SQuAD file, is one block with an id of its own. One longer "
-        "than a block loses the sentences that do not fit.",
+        "The corpus is cut already: each document, or each paragraph of a SQuAD file, is one block. A longer one loses the sentences that do not fit.",
         default=False,
         advanced=True,
     )

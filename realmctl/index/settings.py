@@ -36,8 +36,7 @@ class IndexSettings(Settings):
     """How to build an index and how to measure its recall."""
 
     type: str = setting(
-        "Type of index. exact: scores every row, the best up to a million of them. hnsw: approximate graph search. int8: scores an 8-bit copy of every row, then "
-        "the best rows themselves. faiss: what --factory describes. Other names come from plug-ins.",
+        "Type of index. exact: scores every row. hnsw: approximate graph search. int8: scores an 8-bit copy of every row, then the best rows themselves. faiss: what --factory describes. Other names come from plug-ins.",
         default="exact",
         choices=INDEX_TYPES.names,
     )
@@ -54,8 +53,7 @@ class IndexSettings(Settings):
         advanced=True,
     )
     recall_k: tuple[int, ...] = setting(
-        "Numbers of neighbours that the recall counts; the lowest recall is that of the index. Default: as many as a "
-        "training reads, and as many as `rank` takes. Repeatable.",
+        "Numbers of neighbours that the recall counts; the lowest recall is that of the index. Repeatable.",
         default=(8, 100),
         at_least=1,
         check=check_depths,
@@ -75,8 +73,7 @@ class IndexSettings(Settings):
         advanced=True,
     )
     shards: int = setting(
-        "hnsw, faiss: number of indexes, each over a range of the rows. They are searched together, and can be divided over "
-        "the processes of a training (--index-shards). The graphs of hnsw are built in parallel.",
+        "hnsw, faiss: number of indexes, each over a range of the rows, which the processes of a training can divide (--index-shards).",
         default=1,
         at_least=1,
         advanced=True,

@@ -27,7 +27,7 @@ TRACK = (
 WORKERS = "Number of worker processes; 0 means all cores."
 EXECUTOR = "Where the workers run. local: on this machine. ray: on the Ray cluster that RAY_ADDRESS names. The result is the same."
 CONTRAST_MICRO_BATCH = (
-    "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
+    "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay the same."
 )
 DISTILL_START = (
     "Weight of a second loss, which holds on to what the retriever knew: the Kullback-Leibler divergence of the batch's softmax from that of "

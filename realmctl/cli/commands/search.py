@@ -24,8 +24,7 @@ class Search(InWorkspace):
 
     query: tuple[str, ...] = argument("Words or a question. Each argument is one query.")
     method: str | None = setting(
-        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: hybrid where there is an index, dense without the extra bm25; "
-        "without an index bm25.",
+        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: hybrid with an index and the extra bm25.",
         default=None,
         choices=search_methods,
     )

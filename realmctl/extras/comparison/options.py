@@ -38,9 +38,7 @@ class _Comparing(Settings):
     """What this run is compared with. None of it changes the scores."""
 
     baseline: tuple[Path, ...] = runtime(
-        "Scores of another run over the same queries, such as artifacts/scores/v1; of eval-run also a ranking or a TREC run. Prints differences "
-        "with 95 % intervals, and the queries that won and lost. May be given several times. Exit code 6 if this run is shown below one, by the measures "
-        "of --floor, otherwise by the first that is printed.",
+        "Scores of another run over the same queries, such as artifacts/scores/v1; of eval-run also a ranking or a TREC run. Prints differences with 95 % intervals. Repeatable. Exit code 6 if this run is shown below one.",
         default=(),
     )
     floor: tuple[str, ...] = runtime(

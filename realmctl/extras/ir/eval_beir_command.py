@@ -43,8 +43,7 @@ class EvalBeir(InWorkspace):
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
     max_wordpieces: int | None = setting(
-        "Cut documents into blocks of at most as many wordpieces, and rank a document by its best block. Default: documents stay whole, and an encoder "
-        "reads as much of the start as it can, as in published numbers.",
+        "Cut documents into blocks of at most as many wordpieces, and rank a document by its best block. Default: documents stay whole, as in published numbers.",
         default=None,
         at_least=32,
     )

@@ -53,8 +53,7 @@ class EvalRun(Stage):
         check=check_measures,
     )
     without_same_id: bool = setting(
-        "Leave out a document that has the id of its query, unless it is judged relevant, which BEIR leaves out too. Queries of ArguAna "
-        "are documents.",
+        "Leave out a document with the id of its query, unless it is judged relevant, as BEIR does.",
         default=False,
         used_with="qrels",
     )

@@ -37,14 +37,12 @@ class CondenserSettings(WarmEncoderSettings):
     )
     retriever: Artifact | None = reads(
         "retriever",
-        help="Retriever to start from with --contrastive, instead of --encoder, such as an imported one: what it computes of a span "
-        "is compared, so it keeps its pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
+        help="Retriever to start from with --contrastive, instead of --encoder. It keeps its pooling, projection, prompts and scale, and becomes the part `retriever` of the result.",
         explicit_only=True,
         default=None,
     )
     bert: str | None = source(
-        "BERT to start from: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
-        "(exported by realmctl, or model.pt of the public code), training continues with that head.",
+        "BERT to start from: a folder, a hub id or scratch:SIZE. A Condenser head in the folder is trained further.",
         default=None,
         literals=("scratch:",),
         hub=True,
@@ -53,8 +51,7 @@ class CondenserSettings(WarmEncoderSettings):
     contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
     group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", used_with="contrastive", advanced=True)
     skip_from: int | None = setting(
-        "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
-        "otherwise the middle layer (6 of 12).",
+        "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head, otherwise the middle layer.",
         default=None,
         at_least=0,
         advanced=True,
@@ -87,8 +84,7 @@ class RetroMaeSettings(WarmEncoderSettings):
 
     retriever: Artifact | None = reads(
         "retriever",
-        help="Retriever to start from, instead of --encoder, such as an imported one: what it pools is decoded, so it keeps its "
-        "pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
+        help="Retriever to start from, instead of --encoder. It keeps its pooling, projection, prompts and scale, and becomes the part `retriever` of the result.",
         explicit_only=True,
         default=None,
     )

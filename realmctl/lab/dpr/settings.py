@@ -21,8 +21,7 @@ class DprSettings(ContrastSettings):
     qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
     loss: Literal["contrast", "margin-mse", "kl"] = setting(
-        "contrast: each question has to find its positive passage. margin-mse and kl learn from a teacher's scores of the passages, as mine-negatives "
-        "--cross-encoder writes them: the margins between the positive and the negatives (MarginMSE), or the softmax over them (Kullback-Leibler).",
+        "contrast: each question has to find its positive passage. margin-mse and kl learn from a teacher's scores, as mine-negatives --cross-encoder writes them: their margins (MarginMSE), or their softmax (Kullback-Leibler).",
         default="contrast",
     )
     teacher_temperature: float = setting(

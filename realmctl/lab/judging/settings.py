@@ -30,8 +30,7 @@ class JudgeSettings(EndpointSettings):
     depth: int = setting("Best of each ranking that are judged.", default=10, at_least=1, at_most=1000)
     sample: int = setting("Queries that are judged, drawn at random. 0: all.", default=100, at_least=0)
     repeated: int = setting(
-        "Pairs of query and passage that are judged twice more: as before, and with the passage before the query. The agreement of the model with itself is "
-        "measured on them. 0: none.",
+        "Pairs that are judged twice more, as before and with the passage before the query, to measure the agreement of the model with itself. 0: none.",
         default=50,
         at_least=0,
     )

@@ -102,8 +102,7 @@ class PretrainLmOptions(LmReaderOptions, PretrainSettings):
         advanced=True,
     )
     reader_cache: float = runtime(
-        "Memory in GB for keys and values of blocks, which are then not computed again when they are retrieved again, for a frozen causal model. "
-        "0: they are kept within a micro-batch.",
+        "Memory in GB for keys and values of blocks of a frozen causal model, which are then computed once. 0: they are kept within a micro-batch.",
         default=0.0,
         at_least=0,
         at_most=1e5,
@@ -306,8 +305,7 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
     """`adapt` measured by questions that a language model writes for documents which training leaves out."""
 
     lm: str | None = source(
-        "Language model that writes questions for a tenth of the documents, up to three tenths where there are few. Training leaves these out, and is kept only if it finds more of the questions. A folder, "
-        "a hub id, or with --endpoint the name that the server has for it.",
+        "Language model that writes questions for a tenth of the documents. Training leaves these out, and is kept only if it finds more of the questions. A folder, a hub id, or with --endpoint the name that the server has for it.",
         default=None,
         hub=True,
         literals=(SERVED,),

@@ -25,7 +25,7 @@ class LmInitSettings(TrainSettings):
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1, advanced=True
     )
-    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
 
 
 class LmFinetuneSettings(QuestionTrainingSettings):

@@ -14,8 +14,7 @@ class TeacherOptions(AdaptSettings):
     """An adapted retriever that learns from a cross-encoder in the second half of the minutes."""
 
     teacher: str = source(
-        "A cross-encoder whose scores the retriever learns in the second half of the minutes: what `rank --rerank` takes, or train, which trains one on the "
-        "documents. What it learns is kept where cloze recall gains. none: no teacher.",
+        "A cross-encoder whose scores the retriever learns in the second half of the minutes: what `rank --rerank` takes, or train, which trains one on the documents. none: no teacher.",
         default="none",
         literals=("none", "train"),
         hub=True,

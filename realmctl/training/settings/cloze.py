@@ -34,15 +34,13 @@ class ClozeSettings(TrainSettings):
     """The training of a retriever, which may end after some minutes, and may be measured on sentences that were cut out of their blocks."""
 
     minutes: float | None = setting(
-        "Minutes of training, its measurements included. A few steps are timed first, and as many are taken as fit, at most --steps; the "
-        "result is that of --steps with this number. Default: no limit.",
+        "Minutes of training, its measurements included. A few steps are timed first, and as many are taken as fit, at most --steps. Default: no limit.",
         default=None,
         above=0,
         at_most=1e6,
     )
     cloze_recall: int = setting(
-        "Sentences that are cut out of their blocks; each must find its block, which needs no labels. The share that does is logged at the "
-        "start, every so often and at the end. ict-init trains on other sentences. 0: none.",
+        "Sentences that are cut out of their blocks, and must find them. The share that does is logged at the start, every so often and at the end. 0: none.",
         default=0,
         at_least=0,
         check=check_sample,
@@ -55,9 +53,7 @@ class ClozeSettings(TrainSettings):
         advanced=True,
     )
     cloze_titles: int = setting(
-        "Titles that are taken off their blocks and must find them too; blocks that contain their title are not asked for. --keep gain "
-        "and unless-lost then keep weights only if titles show a gain over the start, and so does the third of them that shares the fewest words with "
-        "its block. 0: none.",
+        "Titles that are taken off their blocks and must find them too. --keep gain and unless-lost then ask for a gain of titles, and of the third of them that shares the fewest words with its block. 0: none.",
         default=0,
         at_least=0,
         used_with="cloze_recall",
@@ -65,9 +61,7 @@ class ClozeSettings(TrainSettings):
         advanced=True,
     )
     keep: Literal["last", "best", "gain", "unless-lost"] = setting(
-        "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
-        "gain over it is shown. unless-lost: those of the last measurement without a shown loss, for a training whose task is another one than "
-        "cloze recall, such as REALM's.",
+        "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a gain over it is shown. unless-lost: the last ones without a shown loss.",
         default="last",
         used_with="cloze_recall",
         advanced=True,

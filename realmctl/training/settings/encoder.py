@@ -27,8 +27,7 @@ class MlmSettings(TrainSettings):
         hub=True,
     )
     head_init: str = setting(
-        "Masked-language-model head at the start. random: random numbers where the BERT has no head. Another: fitted to the blocks (ridge: to "
-        "the states of visible wordpieces), in place of any head that the BERT has.",
+        "Masked-language-model head at the start. random: random numbers where the BERT has none. ridge: fitted to the states of visible wordpieces.",
         default=RANDOM,
         choices=head_names,
         advanced=True,
@@ -44,8 +43,7 @@ class MlmSettings(TrainSettings):
         at_most=512,
     )
     dropout: float | None = setting(
-        "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
-        "BERT's own, and 0.1 from scratch. Copy pre-training of a few hundred steps learns faster with 0.",
+        "Dropout, from 0 to below 1, which later stages take too. Default: the loaded BERT's own, and 0.1 from scratch.",
         default=None,
         at_least=0,
         below=1,

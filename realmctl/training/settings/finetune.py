@@ -37,7 +37,7 @@ class QuestionTrainingSettings(TrainSettings):
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, advanced=True)
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, advanced=True)
-    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
 
     def with_steps(self, questions: int, per_step: int) -> Self:
         """Return the same settings with the steps that `epochs` passes over so many questions take, `per_step` of them a step."""
@@ -133,9 +133,7 @@ class FinetuneSettings(QuestionTrainingSettings):
     reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8, advanced=True)
     span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1, advanced=True)
     objective: Literal["orqa", "paper", "hard-em"] = setting(
-        "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
-        " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
-        " reader learns from the likeliest mention of the answer alone (Min et al. 2019).",
+        "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks read of p(z|x) p(y|z,x). hard-em: as orqa, but more and more steps learn from the likeliest mention of the answer alone (Min et al. 2019).",
         default="orqa",
         advanced=True,
     )

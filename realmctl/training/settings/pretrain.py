@@ -38,8 +38,7 @@ class RefreshSettings(TrainSettings):
         choices=refresh_names,
     )
     refresh_every: int | Literal["auto"] = setting(
-        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted, by 1 "
-        "minus the mean cosine, by 0.001.",
+        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings have drifted by 0.001 (1 minus the mean cosine).",
         default=500,
         at_least=1,
     )
@@ -133,9 +132,7 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         advanced=True,
     )
     exclude_own: ExcludeOwn = setting(
-        "Which blocks are no candidates for a sentence. block: the one that holds it. document: all blocks of its document; with passages as "
-        "documents of their own, title: those with its title, or source: those with its id without a number at the end, such as ls for ls#0 and "
-        "ls#1. nothing: all blocks are candidates.",
+        "Which blocks are no candidates for a sentence. block: the one that holds it. document: all of its document. title, source: all with its title, or its id but for a number at the end. nothing: none is left out.",
         default="block",
         advanced=True,
     )
@@ -162,7 +159,7 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         advanced=True,
     )
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), advanced=True)
-    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), advanced=True)
 
     def one_step(self) -> Self:

@@ -51,8 +51,7 @@ class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
         at_most=65_536,
     )
     projection_head: Literal["layer-norm", "plain", "none"] | None = setting(
-        "What makes an embedding of the pooled state. layer-norm: a linear layer and a layer norm, as in REALM. plain: a linear layer. "
-        "none: nothing, so every server of embeddings gives the exported vectors. Default: layer-norm, or the retriever's.",
+        "What makes an embedding of the pooled state. layer-norm: a linear layer and a layer norm, as in REALM. plain: a linear layer. none: nothing. Default: layer-norm, or the retriever's.",
         default=None,
         advanced=True,
     )
@@ -63,8 +62,7 @@ class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
         advanced=True,
     )
     projection_init: str | None = setting(
-        "Projection at the start. random: random numbers. Another: fitted to the blocks (pca: the principal components of their vectors, which "
-        "keep what a sentence encoder knows). Default: random, or the retriever's.",
+        "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors. Default: random, or the retriever's.",
         default=None,
         choices=projection_names,
         advanced=True,
@@ -77,9 +75,7 @@ class RetrieverTrainingSettings(ContrastSettings, WarmStartSettings):
         advanced=True,
     )
     pooling: Pooling | None = setting(
-        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
-        "mean: the mean over the tokens, as sentence encoders do. Default: the retriever's, or what the encoder's encoder.json says "
-        "(cls for one that condenser-init made), otherwise pooler.",
+        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS]. mean: the mean over the tokens. Default: the retriever's, or what encoder.json says, otherwise pooler.",
         default=None,
     )
     projection_norm_eps: float | None = setting(
@@ -152,7 +148,7 @@ class IctSettings(RetrieverTrainingSettings, ClozeSettings):
     )
     held_out: Artifact | None = reads(
         "queries",
-        help="Questions of generate-queries. With --cloze-recall their documents are left out of the training, and weights are kept only if these questions show a gain too.",
+        help="With --cloze-recall: questions of generate-queries. Their documents are left out of the training, and weights are kept only if these questions show a gain too.",
         explicit_only=True,
         default=None,
     )
