@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,6 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.artifacts.series import make_newest
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline.discovery import own_stages
@@ -23,6 +24,7 @@ from realmctl.pipeline.sources import localise
 from realmctl.retrieval.search.reranking import Pair, Reranking
 from realmctl.shortcuts.shipped import default_encoder, search_command
 from realmctl.tokens.tokenizer import Tokenizer
+from realmctl.training.budget import FEWEST_STEPS, TooFewSteps
 from realmctl.training.evaluation.cloze_recall import ClozePassages, Gain, gain
 from realmctl.training.evaluation.held_out import left_out, questions_of
 from realmctl.training.evaluation.on_cloze import AMONG
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 DEPTH, NEGATIVES = 10, 6
 """Hits of a question that the teacher reads, and those of them that are no answer and that the student learns from."""
-BATCH, FEWEST_STEPS, MOST_STEPS = 16, 20, 5000
+BATCH, MOST_STEPS = 16, 5000
 SHARES = {"train": 0.4, "read": 0.3, "learn": 0.3}
 """Shares of the time: the teacher is trained, it reads, and the student learns. A teacher that is there leaves its share to the other two."""
 TRIED, FEWEST_QUESTIONS, MOST_QUESTIONS = 24, 32, 20_000
@@ -44,10 +46,17 @@ def teach(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
     """Return what `adapt` found, with a student of the teacher in place of its retriever where one gains.
 
     found: what `adapt` returns. Numbers of questions and of steps are decided by time, and kept in the workspace, so that a second run finds all made.
-
-    Raises:
-        ConfigError: so little time is left that no gain could be shown.
+    Where so few steps fit that no gain could be shown, nothing is learnt, and what `adapt` made stays.
     """
+    try:
+        return _taught(found, settings)
+    except TooFewSteps as error:
+        told = {"name": settings.teacher, "steps": 0, "kept": False, "too_few": str(error)}
+        return {**found, "minutes": settings.minutes, "teacher": told}
+
+
+def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any]:
+    """The same. Raises TooFewSteps."""
     stages, where = own_stages(), settings.workspace / "teacher"
     made = {name: open_artifact(Path(path)) for name, path in found["made"].items()}
     seconds = 60 * settings.minutes / 2
@@ -188,19 +197,19 @@ class _Plan:
 
 
 def _trained(stage: Any, given: Mapping[str, Any], plan: _Plan, seconds: float, where: Path) -> Artifact:
-    """The artifact of a training with as many steps as fit into the seconds."""
+    """The artifact of a training with as many steps as fit into the seconds. Raises TooFewSteps."""
     settings = {**given, "batch_size": BATCH, "lr": 2e-5, "optimizer": "adamw"}
-
-    def steps() -> int:
-        trial = stage(**settings, steps=100).trial()
-        return min(MOST_STEPS, int((seconds - trial.before) / max(trial.each, 1e-9)))
-
-    fit = plan.number(f"{stage.command()} steps", steps)
+    name, minutes = stage.command(), float(plan.held["minutes"])
+    trial = cache(lambda: stage(**settings, steps=100).trial())
+    fit = plan.number(
+        f"{name} steps", lambda: max(0, min(MOST_STEPS, int((seconds - trial().before) / max(trial().each, 1e-9))))
+    )
     if fit < FEWEST_STEPS:
-        raise ConfigError(
-            f"adapt --teacher: {max(0, fit)} steps of {stage.command()} fit into the minutes, and a gain can be shown by {FEWEST_STEPS} or more. Give it more "
-            "--minutes, or leave out --teacher."
+        enough = plan.number(
+            f"{name} minutes",
+            lambda: math.ceil(minutes * (trial().before + FEWEST_STEPS * trial().each) / seconds),
         )
+        raise TooFewSteps(f"adapt --teacher, {name}", fit, minutes, enough)
     log.say(f"adapt: {fit} steps of {stage.command()}")
     made: Artifact = stage(**settings, steps=fit, warmup=max(1, fit // 10)).make(where)
     return made
@@ -252,6 +261,8 @@ def ranks_worse(reread: Artifact) -> bool:
 def text_of(found: Mapping[str, Any]) -> str:
     """Say in plain words what the teacher changed."""
     told = found["teacher"]
+    if "too_few" in told:
+        return f"{told['too_few']} So nothing is learnt of a teacher, and the retriever stays as it was."
     read = (
         f"The teacher read {told['questions']} questions: their blocks have nDCG@10 {told['nDCG@10_before']:.3f} by the retriever and {told['nDCG@10_reranked']:.3f} by "
         "the teacher."

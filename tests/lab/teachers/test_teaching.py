@@ -205,3 +205,36 @@ def test_what_does_not_rerank_is_refused_before_any_work(adapted, chain: Chain):
     assert code == 2 and "does not rerank" in err
     code, _, err = adapted("--teacher", "nothing at all")
     assert code == 3 and "no such file or folder" in err
+
+
+def test_a_training_for_which_the_minutes_are_too_few_says_how_many_are_enough(tmp_path):
+    """The time of a step decides, and is measured once: a second run says the same."""
+
+    class Slow:
+        trials = 0
+
+        def __init__(self, **settings):
+            pass
+
+        @staticmethod
+        def command():
+            return "rerank-finetune"
+
+        def trial(self):
+            Slow.trials += 1
+            return Trial(0.0, each=30.0)
+
+    for _ in range(2):
+        plan = teaching._Plan(tmp_path / "plan.json", {"minutes": 25.0})
+        with pytest.raises(budget.TooFewSteps, match=r"10 steps fit into --minutes 25.* need --minutes 50 on"):
+            teaching._trained(Slow, {}, plan, 300.0, tmp_path / "made")
+    assert Slow.trials == 1
+
+
+@pytest.mark.slow
+def test_without_time_for_a_teacher_the_adapted_retriever_stays(adapted, cross_encoder, monkeypatch):
+    monkeypatch.setattr(teaching, "MOST_STEPS", 7)
+    code, out, err = adapted("--teacher", cross_encoder)
+    assert code == 0 and "7 steps fit into --minutes 2" in out and "stays as it was" in out, err
+    assert open_artifact("w/retriever").settings.get("loss") is None
+    assert package.load_search("w").search("Where was Ada Lorn born?", 3)
