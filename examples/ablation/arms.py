@@ -66,7 +66,6 @@ STALE = (
     Arm("refresh-never", "index never refreshed", "the first index throughout"),
 )
 NEVER = STALE[-1]
-BY_DRIFT = Arm("refresh-auto", "refresh by drift", "`--refresh-every auto`: refreshed when the embeddings have drifted")
 STRANGERS = (_strangers(25), _strangers(50))
 """(with the null document, without it) for each share."""
 JOINT = Arm("realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", rate_of="realm")
@@ -93,7 +92,6 @@ ARMS = (
     UNIFORM,
     SPAN,
     *STALE,
-    BY_DRIFT,
     SHORT,
     BM25,
     CLOSED_BOOK,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from arms import (
     BM25,
-    BY_DRIFT,
     BY_KEY,
     JOINT,
     NEVER,
@@ -96,7 +95,6 @@ def _of_exact_match(tests: Tests) -> Iterator[Claim]:
     yield better("Hiding salient spans beats hiding random spans", REALM, SPAN)
     for stale in STALE:
         yield better(f"A fresh index beats the {stale.label}", REALM, stale)
-    yield better("Refreshing when the embeddings have drifted beats a fixed period", BY_DRIFT, REALM)
     yield better("Pre-training with an index that is never refreshed is worse than none", SHORT, NEVER)
     yield better("Excluding the trivial candidate helps where X = Z", SAME, SAME_OWN)
     for with_null, without in STRANGERS:

@@ -70,7 +70,7 @@ def staleness(runs: Runs, grid: Grid) -> Figure | None:
     if not any(points.values()):
         return None
     named = {period for found in points.values() for period, _ in found}
-    periods = [*sorted(named - {"never", "auto"}, key=int), *(last for last in ("never", "auto") if last in named)]
+    periods = [*sorted(named - {"never"}, key=int), *(named & {"never"})]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 3.2), layout="constrained")
         scores, costs = figure.subplots(1, 2)

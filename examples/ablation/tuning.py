@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
-from arms import ARMS, BY_DRIFT, REALM, STALE, Arm
+from arms import ARMS, REALM, STALE, Arm
 from grid import Grid
 from notation import grid_cell, number, signed, table
 from results import Line, Runs
 
-REFRESHING = (REALM, *STALE, BY_DRIFT)
-"""From the freshest index to the stalest, and the one that follows the drift."""
+REFRESHING = (REALM, *STALE)
+"""From the freshest index to the stalest."""
 OVERLAPS = (0.0, 0.5, 0.65, 0.75, 1.01)
 """Bounds of the bands of costs."""
 

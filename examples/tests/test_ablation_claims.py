@@ -72,8 +72,9 @@ def test_every_claim_is_decided_by_a_whole_file() -> None:
     )
     assert found["Excluding the trivial candidate helps where X = Z"].verdict == "not shown"
     assert found["Retrieval utility of the top candidate rises through pre-training"].found.mean == pytest.approx(1.0)
-    assert found["Refreshing when the embeddings have drifted beats a fixed period"].verdict == "the opposite is shown"
-    assert {claim.verdict for claim in found.values()} == {"shown", "not shown", "the opposite is shown"}
+    assert {claim.verdict for claim in found.values()} == {"shown", "not shown"}
+    behind = claims.claims(measured(whole(ahead=-0.2)))
+    assert "the opposite is shown" in {claim.verdict for claim in behind}
 
 
 def test_nothing_run_is_nothing_claimed() -> None:

@@ -30,7 +30,7 @@ class QaModelDescription:
 
     answerer: name of the answerer; `extractive` selects a span of a block, `closed-book` fills masks.
     searcher: name of the searcher that retrieves the blocks; None for a model without retrieval.
-    objective: `orqa`, `hard-em`, `paper` (each block's spans in a softmax of their own) or `closed-book`.
+    objective: `orqa`, `paper` (each block's spans in a softmax of their own) or `closed-book`.
     reader_beam: blocks read per question, 0 without a searcher. reader_length, span_width: in wordpieces.
     """
 

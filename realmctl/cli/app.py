@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -122,7 +123,7 @@ def _parse_and_run(arguments: list[str]) -> object:
         message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:
             raise
-        if told := _gone(error, arguments[0]):
+        if told := _gone(error, arguments):
             raise ConfigError(told) from None
         where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")
         absent = registry.absent() if where == "realmctl" else ()
@@ -130,7 +131,10 @@ def _parse_and_run(arguments: list[str]) -> object:
         raise ConfigError(f"{message()}{missing} See `{where} --help`.") from None
 
 
-def _gone(error: Exception, command: str) -> str | None:
-    """Return what to do where a usage error is about a command or an option that is gone."""
-    option = getattr(error, "option_name", "")
-    return removed.advice(command, option) if option else removed.advice(command)
+def _gone(error: Exception, arguments: Sequence[str]) -> str | None:
+    """Return what to do where a usage error is about a command, an option or a value of an option that is gone."""
+    command, *given = arguments
+    if option := getattr(error, "option_name", ""):
+        return removed.advice(command, option)
+    pairs = [*map(" ".join, pairwise(given)), *(each.replace("=", " ", 1) for each in given)]
+    return next(filter(None, (removed.advice(command, each) for each in ("", *pairs))), None)

@@ -27,7 +27,6 @@ from realmctl.execution import processes
 from realmctl.pipeline import ROLE, Command, Role, Settings, Stage, flag_of, hints, planning, presets, roles
 from realmctl.pipeline.fields import MOST, heeded
 from realmctl.pipeline.removed import refuse
-from realmctl.pipeline.values import names_beside_number
 from realmctl.pipeline.workspace import with_defaults
 
 ARGUMENT = "_argument"
@@ -146,9 +145,6 @@ def _parameter(kind: type[Settings], item: Field[Any]) -> inspect.Parameter:
         chosen = typing.get_origin(inner) is typing.Literal  # several names in one value, separated by commas
         hint = list[str] if chosen else list[inner]  # type: ignore[valid-type]
         default = list(default) if isinstance(default, tuple) else default
-    beside = names_beside_number(hint)
-    if beside:  # Typer has no option that is a number or a name, so the stage converts the text
-        hint, default = str, str(default)
     parser = path if Path in (kinds := (hint, *typing.get_args(hint))) else text if str in kinds else None
     if role.positional and not _has_argument(role):
         info: Any = typer.Argument(
@@ -160,12 +156,12 @@ def _parameter(kind: type[Settings], item: Field[Any]) -> inspect.Parameter:
     else:
         flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
         names = [f"{flag}/{no}" if bool in kinds else flag, *([role.short] if role.short else [])]
-        choices = ("int", *typing.get_args(beside)) if beside else role.choices() if role.choices else ()
+        choices = role.choices() if role.choices else ()
         info = typer.Option(
             *names,
             help=escape_markup(_help(item.name, role) + _of_the_paper(kind, item)),
             rich_help_panel=_panel(kind, item),
-            parser=None if beside else parser,
+            parser=parser,
             metavar=f"<{'|'.join(choices)}>" if choices else None,
             envvar=role.environment or None,
             autocompletion=_completed(role),

@@ -121,17 +121,6 @@ def reader_loss(score_QKS: Tensor, correct_QKS: Tensor) -> Tensor:
     return _correct_share(score_QKS.flatten(1), correct_QKS.flatten(1))
 
 
-def hard_em_loss(score_QKS: Tensor, correct_QKS: Tensor) -> Tensor:
-    """Return the smallest -log P(z|x) among the mentions z of an answer, [Q] (Min et al. 2019, section 3).
-
-    P is that of `reader_loss`: one softmax over all pairs of a block and a span. Arguments as there. The correct pairs are the
-    mentions, so a mention whose loss is exactly 0 counts. 0 with zero gradient for a question without a mention.
-    """
-    score_QC, correct_QC = score_QKS.float().flatten(1), correct_QKS.flatten(1)
-    likeliest_Q = score_QC.masked_fill(~correct_QC, LOWEST).amax(1)
-    return torch.where(correct_QC.any(1), torch.logsumexp(score_QC, 1) - likeliest_Q, 0.0)
-
-
 def within_block(score_QRS: Tensor) -> Tensor:
     """Return log p(span | block, question), a softmax over each block's spans, float32. `LOWEST` stays `LOWEST`."""
     return score_QRS.float().log_softmax(-1).masked_fill(score_QRS == LOWEST, LOWEST)

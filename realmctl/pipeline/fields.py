@@ -365,7 +365,7 @@ def flag_of(name: str) -> str:
 
 
 def _option(needed: str) -> str:
-    """Return the options of `used_with`: `--refresh-every auto` of `refresh_every=auto`."""
+    """Return the options of `used_with`: `--objective paper` of `objective=paper`."""
     return " or ".join(flag_of(field).replace("=", " ") for field in needed.split("|"))
 
 

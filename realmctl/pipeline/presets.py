@@ -20,6 +20,7 @@ from realmctl.deviations import (
     TagDeviation,
 )
 from realmctl.errors import ConfigError
+from realmctl.pipeline import removed
 from realmctl.registry import joined, object_at, offered
 
 Settings = Mapping[str, Any]
@@ -100,7 +101,6 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
     },
     "orqa-nq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 300_000}, "eval-em": _EVAL},
     "orqa-wq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 205_020}, "eval-em": _EVAL},
-    "hard-em": {"finetune": {"retrieval": "bm25", "objective": "hard-em", "hard_em_tau": 8000, "batch_size": 192}},
 }
 
 
@@ -125,6 +125,8 @@ def names_for(command: str) -> list[str]:
 def settings_of(name: str, command: str) -> Settings:
     """The settings of a preset for a stage. Raises ConfigError for a preset that is unknown or does not cover the stage."""
     if name not in names_for(command):
+        if told := removed.advice(command, f"--preset {name}"):
+            raise ConfigError(told)
         fitting = ", ".join(names_for(command)) or "none"
         raise ConfigError(f"preset {name!r} does not cover {command}. Use one of: {fitting}.")
     return presets()[name][command]

@@ -40,6 +40,11 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
     ),
     (("pretrain",), ("--likelihood",), f"it is the mean over the hidden tokens, as in Atlas. {OUT}"),
     (("finetune",), ("--answer-test",), f"a block holds an answer as raw text, as in the official code. {OUT}"),
+    (
+        ("finetune",),
+        ("--hard-em-tau", "--objective hard-em", "--preset hard-em"),
+        f"learning from the likeliest mention alone was not shown to help (docs/results/starts.md). {OUT}",
+    ),
     (("mlm-init",), ("--stop-at-accuracy",), "say by --steps how long training goes on."),
     (
         MEASURED,
@@ -48,8 +53,8 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
     ),
     (
         ("pretrain",),
-        ("--refresh-drift",),
-        f"--refresh-every auto takes a snapshot at a drift of 0.001 (docs/refresh.md). {OUT}",
+        ("--refresh-drift", "--refresh-every auto"),
+        "a refresh by drift was not shown to beat a fixed period (docs/refresh.md). Give --refresh-every a number of steps.",
     ),
     (
         ("pretrain",),

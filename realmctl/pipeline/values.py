@@ -22,7 +22,7 @@ def typed(hint: object, value: object, where: str) -> Any:
 
     Args:
         hint: int, float, bool, str, Path or a Literal; a tuple of one of these; or one of these or None. A tuple of a Literal
-            is a choice of several of its names. A number or a Literal, such as `int | Literal["auto"]`, is a number or a name.
+            is a choice of several of its names.
         value: The value.
         where: The flag or the position in a file, for the message.
 
@@ -33,10 +33,6 @@ def typed(hint: object, value: object, where: str) -> Any:
         (hint,) = set(typing.get_args(hint)) - {NoneType}
         if value is None:
             return None
-    if names := names_beside_number(hint):
-        (hint,) = set(typing.get_args(hint)) - {names}
-        if value in typing.get_args(names):
-            return value
     if typing.get_origin(hint) is tuple:
         items = value if isinstance(value, list | tuple) else [value]
         (inner, *_) = typing.get_args(hint)
@@ -52,13 +48,6 @@ def typed(hint: object, value: object, where: str) -> Any:
         return convert(value)
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{where}: {value!r} is not {description}.") from None
-
-
-def names_beside_number(hint: object) -> Any:
-    """Return the Literal of a hint such as `int | Literal["auto"]`, and None for every other hint."""
-    kinds = typing.get_args(hint)
-    names = [kind for kind in kinds if typing.get_origin(kind) is typing.Literal]
-    return names[0] if names and {int, float} & set(kinds) else None
 
 
 def _choices(hint: object, items: Sequence[object], where: str) -> tuple[Any, ...]:

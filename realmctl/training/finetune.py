@@ -3,8 +3,7 @@
 The objective is ORQA's, or the likelihood in REALM's paper. ORQA's is the sum of two losses (Lee et al. 2019, sections 3
 and 5.2; google-research orqa/models/orqa_model.py): the retriever's over the 5000 best blocks, and the reader's, one
 softmax over all spans of the best five blocks with the retrieval score added. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x)
-over the blocks that are read. Hard EM's is ORQA's, except that the reader learns from the likeliest mention of the answer alone
-at a share of the steps which grows (Min et al. 2019; qa-hard-em modeling.py). The objective is the same for every searcher.
+over the blocks that are read. The objective is the same for every searcher.
 Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
 """
 
@@ -30,7 +29,7 @@ from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import TokenBatch, block_token_mask
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.precision import to_device
-from realmctl.models.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
+from realmctl.models.span_head import SpanReader, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.answers import AnswerTest, find_answer_tokens
 from realmctl.questions.questions import Question, read_questions
@@ -52,8 +51,6 @@ from realmctl.training.starts.answering import starting_searcher, starting_span_
 
 ANSWER_TEST: AnswerTest = "substring"
 """A block holds an answer as raw text, as in the official code, also within a longer word. Measures of recall compare whole words."""
-MOST_HARD_EM = 0.8
-"""Largest share of the steps that learn from the likeliest mention alone (qa-hard-em, modeling.py)."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class FinetuneMicroBatch:
     """A micro-batch: questions, their retrieved rows, which rows contain an answer, and the inputs of the reader.
 
     `block_start` and `spans` have an entry per input of the reader [B]: the position of the block's first token, and the
-    answers as (first, last) wordpieces of the block. `hard`: the reader learns from the likeliest mention alone.
+    answers as (first, last) wordpieces of the block.
     """
 
     questions: list[TokenIds]
@@ -71,7 +68,6 @@ class FinetuneMicroBatch:
     block_start: Tensor
     spans: list[list[tuple[int, int]]]
     questions_in_batch: int
-    hard: bool = False
 
 
 class FinetuneObjective(Reading[FinetuneMicroBatch]):
@@ -120,16 +116,9 @@ class FinetuneObjective(Reading[FinetuneMicroBatch]):
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         """Return this process's share of the batch of a step, with the blocks that the searcher currently finds."""
         batch: list[int] = self.order.batch(step).tolist()
-        return self.parts(batch[self.own], len(batch), hard=self.is_hard(step))
+        return self.parts(batch[self.own], len(batch))
 
-    def is_hard(self, step: int) -> bool:
-        """Whether a step learns from the likeliest mention alone, drawn with probability min(step / tau, 0.8)."""
-        if self.settings.objective != "hard-em":
-            return False
-        drawn = generator(self.settings.seed, Stream.HARD_EM, step).random()
-        return bool(drawn < min(step / self.settings.hard_em_tau, MOST_HARD_EM))
-
-    def parts(self, numbers: list[int], questions_in_batch: int, hard: bool = False) -> Sequence[FinetuneMicroBatch]:
+    def parts(self, numbers: list[int], questions_in_batch: int) -> Sequence[FinetuneMicroBatch]:
         """Return micro-batches of these questions, by number, with the blocks that the searcher currently finds."""
         if self.settings.freeze_retriever:
             self.searcher.learner.eval()
@@ -137,7 +126,7 @@ class FinetuneObjective(Reading[FinetuneMicroBatch]):
             tokens = [self.tokens[number] for number in numbers]
             _, rows_QK = self.searcher.nearest(tokens, self.settings.retriever_beam)
         return [
-            dataclasses.replace(self._part(numbers[part], rows_QK[part], questions_in_batch), hard=hard)
+            self._part(numbers[part], rows_QK[part], questions_in_batch)
             for part in slices(len(numbers), self.settings.at_once)
         ]
 
@@ -190,13 +179,11 @@ class FinetuneObjective(Reading[FinetuneMicroBatch]):
         if self.settings.objective == "paper":
             loss_Q = marginal_loss(total_QRS, read_QR, correct_QRS)
         else:
-            loss_Q = (hard_em_loss if part.hard else reader_loss)(total_QRS, correct_QRS)
+            loss_Q = reader_loss(total_QRS, correct_QRS)
             if not self.settings.freeze_retriever:
                 loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
                 teaches_Q = found_Q | readable_Q
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
-        if self.settings.objective == "hard-em":
-            sums = {**sums, "hard_em": (float(part.hard * len(found_Q)), float(len(found_Q)))}
         teaches = "empty-steps" in self.settings.official or bool(teaches_Q.any())
         return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 

@@ -18,6 +18,7 @@ from realmctl.training.index_shards import open_own_shard
 from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.pretrain_watch import PretrainWatch
 from realmctl.training.monitoring.tracking import add_later
+from realmctl.training.names import NEVER
 from realmctl.training.realm import RealmObjective
 from realmctl.training.refresh.index_in_use import (
     IndexInUse,
@@ -74,10 +75,10 @@ def _within_minutes(
     def refreshes() -> float:
         where = settings.device if settings.refresh == "inline" else settings.refresh_device
         elsewhere = where == "elsewhere" or pick_device(where) != pick_device(settings.device)
-        if settings.refresh == "never" or settings.refresh_every == "auto" or elsewhere:
+        if settings.refresh == NEVER or elsewhere:
             return 0.0
         embed = EmbedSettings(device=settings.device, precision=settings.precision)
-        return try_to_embed(settings.blocks, settings.retriever, embed).seconds / settings.period
+        return try_to_embed(settings.blocks, settings.retriever, embed).seconds / settings.refresh_every
 
     def measure() -> object:
         return asked.ranks(retriever) if asked else None

@@ -132,7 +132,10 @@ MISTAKES = [
     ("condenser-init --blocks {blocks} --encoder {encoder} --group-by title", USAGE, "--group-by needs --contrastive"),
     ("build-index --embeddings {embeddings} --type exact --m 8", USAGE, "--m needs --type hnsw"),
     ("finetune {parts} --questions questions.jsonl --dev-every 9", USAGE, "--dev-every needs --dev"),
-    ("finetune {parts} --questions questions.jsonl --hard-em-tau 9", USAGE, "--hard-em-tau needs --objective hard-em"),
+    ("finetune {parts} --questions questions.jsonl --hard-em-tau 9", USAGE, "`--hard-em-tau` is gone"),
+    ("finetune {parts} --questions questions.jsonl --preset hard-em", USAGE, "`--preset hard-em` is gone"),
+    ("finetune {parts} --questions questions.jsonl --objective hard-em", USAGE, "`--objective hard-em` is gone"),
+    ("pretrain {parts} --spans {spans} --refresh-every auto", USAGE, "`--refresh-every auto` is gone"),
     ("finetune {parts} --questions questions.jsonl --steps 9 --epochs 3", USAGE, "--epochs"),
     (
         "eval-em --blocks {blocks} --retriever {retriever} --index {index} --questions questions.jsonl --scorer squad",

@@ -73,7 +73,7 @@ def test_every_value_is_a_setting_of_its_stage():
             for name, value in settings.items():
                 assert roles(stages[command])[name].name == "setting", f"{preset}: {command}.{name}"
                 assert typed(hints(stages[command])[name], value, name) == value
-    assert names_for("finetune") == ["paper", "orqa-nq", "orqa-wq", "hard-em"] and names_for("mlm-init") == []
+    assert names_for("finetune") == ["paper", "orqa-nq", "orqa-wq"] and names_for("mlm-init") == []
 
 
 def listed(settings) -> dict:
@@ -143,7 +143,7 @@ def test_what_a_preset_says_in_vain_is_left_out_and_what_the_user_says_in_vain_i
     ("command", "preset", "named"),
     [
         ("pretrain", "ict", "paper, realm"),
-        ("finetune", "realm", "paper, orqa-nq, orqa-wq, hard-em"),
+        ("finetune", "realm", "paper, orqa-nq, orqa-wq"),
         ("ict-init", "REALM", "paper, ict"),
         pytest.param("condenser-init", "ict", "condenser, cocondenser", marks=pytest.mark.house),
     ],

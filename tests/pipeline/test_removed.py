@@ -12,7 +12,8 @@ from realmctl import stages
 from realmctl.cli import app
 from realmctl.cli.available_stages import available_stages, other_commands
 from realmctl.errors import ConfigError
-from realmctl.pipeline import flag_of, removed, roles
+from realmctl.pipeline import flag_of, hints, presets, removed, roles
+from realmctl.pipeline.values import typed
 from realmctl.registry import object_at
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -24,9 +25,13 @@ def test_what_is_gone_is_really_gone_and_answers(realmctl, command, option):
     flag, _, value = option.partition(" ")
     kind: Any = available_stages().get(command) or object_at(other_commands()[command])
     known = {flag_of(name): role for name, role in roles(kind).items()}
-    if value:
-        choices = known[flag].choices
-        assert choices is not None and value not in choices()
+    if flag == "--preset":
+        assert value not in presets.names_for(command)
+    elif value and (choices := known[flag].choices):
+        assert value not in choices()
+    elif value:
+        with pytest.raises(ConfigError):
+            typed(hints(kind)[flag[2:].replace("-", "_")], value, flag)
     else:
         assert flag not in known
     for given in ((option.split() if value else [flag, "1"]), [f"{flag}={value or 1}"]):

@@ -10,5 +10,5 @@ class EverRarer(BackgroundRefresh):
     """A snapshot is taken after 1, 2, 4, 8, ... times `--refresh-every` steps; another process builds its index."""
 
     def is_due(self, step: int, retriever: Retriever) -> bool:
-        periods, rest = divmod(step, self.settings.period)
+        periods, rest = divmod(step, self.settings.refresh_every)
         return rest == 0 and periods.bit_count() == 1

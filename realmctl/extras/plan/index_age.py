@@ -17,8 +17,6 @@ from stages.embed import Embed
 
 SIMULATED_STEPS = 20_000
 """Steps that the simulation takes. A longer run is like these many times over."""
-PERIOD_OF_AUTO = 500
-"""Steps between two refreshes that stand for `--refresh-every auto`, which follows the drift: about as many as in the REALM paper (section 3.3)."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def planned_index(
     embedding = Embed(blocks=stage.blocks, retriever=stage.retriever, precision=stage.precision, device=stage.device)
     embed_seconds = embedding.trial().times(times).seconds
     step_seconds = trial.each + (times - 1) * _seconds_to_scan(stage)
-    every = PERIOD_OF_AUTO if stage.refresh_every == "auto" else stage.period
+    every = stage.refresh_every
 
     def refreshing(devices: int) -> Refreshing:
         return Refreshing(

@@ -16,7 +16,6 @@ from realmctl.pipeline import presets
 from realmctl.pipeline.fields import Role, hints, roles
 from realmctl.pipeline.pipeline_file import OUTPUT_NAME, Stages
 from realmctl.pipeline.stage import Stage
-from realmctl.pipeline.values import names_beside_number
 
 Schema = dict[str, Any]
 VARIABLE: Schema = {"type": "string", "pattern": r"\$"}
@@ -95,12 +94,6 @@ def _value(hint: Any, role: Role) -> Schema:
     kinds = [hint]
     if NoneType in typing.get_args(hint):
         kinds = [*(set(typing.get_args(hint)) - {NoneType}), NoneType]
-        if names := names_beside_number(hint):
-            kinds = [*typing.get_args(hint)]
-            kinds.remove(names)
-            kinds.append(names)
-    elif names := names_beside_number(hint):
-        kinds = [*typing.get_args(hint)]
     if role.name == "reads":
         kinds = [str, *([NoneType] if role.optional else [])]
     forms = [form for kind in kinds for form in _forms(kind, role)]

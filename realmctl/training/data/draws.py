@@ -19,7 +19,7 @@ from realmctl.training import data_parallel
 class Stream(IntEnum):
     """The purposes of random draws.
 
-    Results depend on the numbers, so they never change. A new purpose gets the next free number.
+    Results depend on the numbers, so they never change. A new purpose gets the next free number. 8 and 13 belonged to methods that left.
     """
 
     ICT_SENTENCES = 1  # sentence of a block, whether it is removed from the block
@@ -29,12 +29,10 @@ class Stream(IntEnum):
     SPAN_DRAWS = 5  # spans of a block under `--official span-draws`
     SAMPLED_BLOCKS = 6  # blocks that a start in closed form is fitted to
     RECURRING_SPANS = 7  # span of a document, its blocks, the query's window
-    HARD_EM = 8  # whether a step of fine-tuning learns from the likeliest mention alone
     LABELLED_PASSAGES = 9  # positive and hard negatives of a question
     CLOZE_QUESTIONS = 10  # sentences, spans and words of cloze questions
     DECODER_MASKS = 11  # what each position of a RetroMAE decoder may not read
     CLOZE_RECALL = 12  # sentences cut out of blocks to measure retrieval, and the blocks among which they search
-    CROPS = 13  # crops of a block
     CLOZE_TITLES = 14  # titles that are asked for, and the blocks among which they search
     HELD_OUT = 15  # the blocks among which questions of held-out documents search
 

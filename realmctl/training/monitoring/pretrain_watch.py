@@ -28,6 +28,7 @@ from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, Candid
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks
 from realmctl.training.monitoring.recall_questions import RecallQuestions
+from realmctl.training.names import NEVER
 from realmctl.training.objective import Observer, merged
 from realmctl.training.realm import Micro, RealmObjective
 
@@ -41,8 +42,8 @@ class PretrainWatch(Observer):
         self.realm, settings = realm, realm.settings
         self.candidates = CandidateWatch()
         random_share = (realm.candidates - settings.null_document) / len(realm.corpus)
-        never = settings.refresh == "never" or settings.refresh_every == "auto"
-        self.alarms = Alarms(rules(settings.steps, None if never else settings.period, random_share), settings.stop_on)
+        period = None if settings.refresh == NEVER else settings.refresh_every
+        self.alarms = Alarms(rules(settings.steps, period, random_share), settings.stop_on)
         self.recall_questions = (
             RecallQuestions(read_questions(settings.recall_questions), realm.corpus, realm.collator, settings.precision)
             if settings.recall_questions

@@ -47,7 +47,7 @@ def refreshed_index(
         RealmctlError: The refresher failed again and again, or the index is too old and the run is to fail then.
     """
     warns = settings.refresh != "never" and processes.is_first()
-    if warns and settings.period >= settings.steps:
+    if warns and settings.refresh_every >= settings.steps:
         warn(
             f"--refresh-every {settings.refresh_every}, --steps {settings.steps}: the index is not refreshed while training. Use a "
             "smaller --refresh-every, or --refresh never to say that this is meant."
@@ -66,7 +66,7 @@ def refreshed_index(
     finally:
         if refresh:
             refresh.close()
-    if warns and not in_use.swaps and settings.period < settings.steps:
+    if warns and not in_use.swaps and settings.refresh_every < settings.steps:
         warn(
             f"pretrain: no refreshed index was used, though --refresh {settings.refresh} asks for one: none was ready before the "
             f"last of {settings.steps} steps. Use a smaller --refresh-every, more --steps, or --refresh inline, which waits."

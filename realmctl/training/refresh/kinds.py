@@ -20,7 +20,6 @@ from realmctl.models.retriever import Retriever
 from realmctl.training.checkpoint import saved_states
 from realmctl.training.names import NEVER, REFRESHES
 from realmctl.training.refresh.child import ChildRefresher
-from realmctl.training.refresh.drift import DUE, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
 from realmctl.training.refresh.protocol import RefreshFolder
 from realmctl.training.settings.pretrain import RefreshSettings
@@ -118,7 +117,6 @@ class LeadingRefresh(Refresh):
     Attributes:
         taken: {step: content hash} of the snapshots of this run. An index counts only if it was made with one of them: a refresher
             that was started for an earlier run of this training may still deliver another.
-        drift: What watches the embeddings for `--refresh-every auto`; otherwise None.
         child: The refresher that this process started; None if it builds the indexes itself, or if the user starts one.
     """
 
@@ -133,9 +131,6 @@ class LeadingRefresh(Refresh):
         self.folder.place(request)
         self.maker = IndexMaker(request, settings.device)  # builds an index in this process
         self.taken: dict[int, str] = {}
-        self.drift: DriftWatch | None = None
-        if settings.refresh_every == "auto":
-            self.drift = DriftWatch(DUE, settings.retriever, self.maker)
         self.child: ChildRefresher | None = None
         if not self.builds and settings.refresh_device != "elsewhere":
             self.child = ChildRefresher(self.folder, settings.refresh_device, self.reproducible)
@@ -153,10 +148,7 @@ class LeadingRefresh(Refresh):
             for later in (at for at in folder.steps() if at > step):
                 folder.remove(later)
         found = {at: self.folder.snapshots.whole(at) for at in self.folder.snapshots.steps()}
-        whole = {at: snapshot for at, snapshot in found.items() if snapshot}
-        self.taken = {at: snapshot.content for at, snapshot in whole.items()}
-        if self.drift:
-            self.drift.start(whole[max(whole)] if whole else None)
+        self.taken = {at: snapshot.content for at, snapshot in found.items() if snapshot}
         self.folder.hold([in_use, *self.checkpointed()])
         self._watch(in_use)
 
@@ -200,7 +192,7 @@ class LeadingRefresh(Refresh):
 
     def is_due(self, step: int, retriever: Retriever) -> bool:
         """Return whether a snapshot is taken after `step` steps, from 1. It may be asked again for the same step until one is taken."""
-        return self.drift.is_due(step, retriever) if self.drift else step % self.settings.period == 0
+        return step % self.settings.refresh_every == 0
 
     def _takes(self, step: int, in_use: int, retriever: Retriever) -> bool:
         """Return whether a snapshot is taken now: it is due, and this kind can use it."""
@@ -265,7 +257,7 @@ class LockstepRefresh(LeadingRefresh):
 
     def due(self, step: int) -> int:
         """Return the step of the snapshot whose index is in use at `step`; 0 for the index that training began with."""
-        return max(0, step // self.settings.period - 1) * self.settings.period
+        return max(0, step // self.settings.refresh_every - 1) * self.settings.refresh_every
 
     def take(self, step: int, in_use: int) -> tuple[int, Artifact] | None:
         """Return the index that is due at this step, as soon as it is there.

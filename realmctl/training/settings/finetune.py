@@ -132,16 +132,9 @@ class FinetuneSettings(QuestionTrainingSettings):
     reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5, at_least=1)
     reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8, advanced=True)
     span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1, advanced=True)
-    objective: Literal["orqa", "paper", "hard-em"] = setting(
-        "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks read of p(z|x) p(y|z,x). hard-em: as orqa, but more and more steps learn from the likeliest mention of the answer alone (Min et al. 2019).",
+    objective: Literal["orqa", "paper"] = setting(
+        "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks read of p(z|x) p(y|z,x).",
         default="orqa",
-        advanced=True,
-    )
-    hard_em_tau: int = setting(
-        "Step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
-        default=4000,
-        at_least=1,
-        used_with="objective=hard-em",
         advanced=True,
     )
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), advanced=True)

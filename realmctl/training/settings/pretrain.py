@@ -37,13 +37,9 @@ class RefreshSettings(TrainSettings):
         default="background",
         choices=refresh_names,
     )
-    refresh_every: int | Literal["auto"] = setting(
-        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings have drifted by 0.001 (1 minus the mean cosine).",
-        default=500,
-        at_least=1,
-    )
+    refresh_every: int = setting("Number of steps between snapshots for the index refresh.", default=500, at_least=1)
     max_index_age: int = runtime(
-        "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
+        "Largest age of the index, in steps, before training waits; 0 means three refresh periods.",
         default=0,
         at_least=0,
         advanced=True,
@@ -64,19 +60,12 @@ class RefreshSettings(TrainSettings):
         return super(RefreshSettings, self.without_refresh()).with_batch(examples)
 
     @property
-    def period(self) -> int:
-        """Steps between two snapshots; with `auto`, the fewest."""
-        return 1 if self.refresh_every == "auto" else self.refresh_every
-
-    @property
     def max_age(self) -> int:
         """Age of the index in steps, beyond which training does not go on as before."""
-        return self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
+        return self.max_index_age or 3 * self.refresh_every
 
     def check(self) -> None:
-        if self.refresh == "lockstep" and self.refresh_every == "auto":
-            raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
-        if self.max_index_age and self.max_index_age < self.period:
+        if self.max_index_age and self.max_index_age < self.refresh_every:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an "
                 "index that nothing builds."

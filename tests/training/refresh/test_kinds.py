@@ -128,7 +128,6 @@ def test_a_process_that_follows_opens_what_it_is_told_or_says_who_lacks_what(out
         {"max_index_age": 2, "refresh_every": 3},
         {"max_index_age": -1},
         {"refresh_every": 0},
-        {"refresh": "lockstep", "refresh_every": "auto"},
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(chain, values):
