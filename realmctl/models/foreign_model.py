@@ -36,6 +36,7 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str, drawn: tuple[str
     config = read_config(folder, what)
     require_memory(count_weights(folder, kind, config, f"Name a {what}."), folder)
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # what is missing is refused below, or is to be drawn
     if (library_file := folder / "tokenizer.json").is_file():
         open_tokenizer(library_file)  # which refuses what would take down the process
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from pathlib import Path
 
@@ -158,8 +159,10 @@ def test_it_is_exported_as_a_folder_of_its_own(realmctl, trained):
     )
 
 
-def test_an_encoder_of_the_chain_is_a_start_and_no_reranker(chain: Chain, training, tmp_path):
+def test_an_encoder_of_the_chain_is_a_start_and_no_reranker(chain: Chain, training, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
     made = RerankFinetune(start=str(chain.encoder.path), passages=training, steps=1, **GIVEN).make(tmp_path / "made")
+    assert "MISSING" not in caplog.text  # the head is drawn, so nobody need be told
     assert CrossEncoder.open(made.path, "cpu").scores([Pair("a", "b", "c")]).shape == (1,)
     with pytest.raises(InputError, match="no trained sequence-classification model"):
         CrossEncoder.open(chain.encoder.path, "cpu")
