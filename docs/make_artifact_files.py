@@ -1,4 +1,4 @@
-"""Write the table of files into docs/artifacts.md: python docs/make_artifact_files.py.
+"""Write the lists of files into docs/artifacts.md: python docs/make_artifact_files.py.
 
 Tests keep the table fresh, and hold KINDS against what the stages really write.
 """
@@ -31,7 +31,7 @@ class Kind:
 
     Args:
         made_by: The commands that make it, as Markdown.
-        files: File name -> description.
+        files: File name -> description. A file without one is described with the file before it.
         parts: Part name -> description, which begins with the part's kind.
         sometimes: File or part name -> the condition under which it exists. Others always exist.
     """
@@ -46,21 +46,21 @@ KINDS: dict[str, Kind] = {
     "blocks": Kind(
         "`chunk`, `import`",
         {
-            "blocks.jsonl.zst": "one block a record: id, document, title, text, sentence offsets, link-anchor offsets, the section where the document has headings, and the page of a PDF",
-            "blocks.frames.json": "the offset table of the records, for random access",
-            "tokens.npy": "the wordpieces of all blocks, end to end",
-            "offsets.npy": "where each block begins in `tokens.npy`",
-            "title_tokens.npy": "the wordpieces of all titles, end to end",
-            "title_offsets.npy": "where each block's title begins in `title_tokens.npy`",
-            "sentence_starts.npy": "where each sentence begins, in wordpieces of its block",
-            "sentence_offsets.npy": "where each block's sentences begin in `sentence_starts.npy`",
+            "blocks.jsonl.zst": "one block a record: id, document, title, text, offsets of sentences and link anchors, section, page of a PDF; and the offset table of the records",
+            "blocks.frames.json": "",
+            "tokens.npy": "the wordpieces of all blocks, end to end, and where each block begins",
+            "offsets.npy": "",
+            "title_tokens.npy": "the same of the titles",
+            "title_offsets.npy": "",
+            "sentence_starts.npy": "where each sentence begins, in wordpieces of its block, and where each block's sentences begin in the list of these",
+            "sentence_offsets.npy": "",
             "uids.npy": "a 64-bit identifier of each block, made from its content",
-            "fields.json": "the fields of documents, {name: type}; a type is text, number, date or list",
-            "fields.jsonl.zst": "one document a record: {field: value}",
-            "fields.frames.json": "the offset table of these records",
-            "field_rows.npy": "the first block of each of these documents, and the one behind its last",
+            "fields.json": "the fields of documents, {name: type}; one document a record, {field: value}; the first block of each, and the one behind its last",
+            "fields.jsonl.zst": "",
+            "fields.frames.json": "",
+            "field_rows.npy": "",
             "quarantine.jsonl.zst": "pages and files that are set aside: id, title, reason",
-            "quarantine.frames.json": "the offset table of these records",
+            "quarantine.frames.json": "",
             "blocks.json": "whether the blocks have titles",
             **_TOKENIZER_FOLDER,
         },
@@ -78,9 +78,9 @@ KINDS: dict[str, Kind] = {
         "`tag`",
         {
             "sentences.jsonl.zst": "one tagged sentence a record",
-            "sentences.frames.json": "the offset table of the records",
-            "tokens.npy": "the wordpieces of all sentences, end to end",
-            "offsets.npy": "where each sentence begins in `tokens.npy`",
+            "sentences.frames.json": "",
+            "tokens.npy": "the wordpieces of all sentences, end to end, and where each sentence begins",
+            "offsets.npy": "",
             "uids.npy": "the identifier of the block that each sentence was taken from",
             "spans.npy": "one salient span a row: sentence, first wordpiece, last wordpiece + 1, label",
             "labels.json": "the names of the labels",
@@ -109,12 +109,12 @@ KINDS: dict[str, Kind] = {
         "`ict-init`, `spider-init`, `dpr-finetune`, `import`; part of a model, of a qa-model and of an encoder of `condenser-init --retriever`",
         {
             "retriever.json": "pooling, towers, width and epsilon of the projection; head, prefixes and form of blocks of an imported encoder; in a qa-model also the retriever that embedded the blocks",
-            "query/config.json": "the query encoder's sizes",
-            "query/model.safetensors": "the query encoder's weights",
-            "query/projection.safetensors": "its projection to the width of the embeddings; of an imported encoder its head and its scale",
-            "block/config.json": "the block encoder's sizes; with a shared tower, those of both encoders",
-            "block/model.safetensors": "the block encoder's weights",
-            "block/projection.safetensors": "its projection",
+            "query/config.json": "the query encoder, and its projection to the width of the embeddings or its head and scale",
+            "query/model.safetensors": "",
+            "query/projection.safetensors": "",
+            "block/config.json": "the block encoder; with a shared tower, both encoders",
+            "block/model.safetensors": "",
+            "block/projection.safetensors": "",
             **_TOKENIZER_FOLDER,
             **_METRICS,
         },
@@ -135,8 +135,8 @@ KINDS: dict[str, Kind] = {
             "codes.npy": "the vectors in 8 bits a number",
             "trained.faiss": "what faiss trained, without rows; an index refresh uses it again",
             "part-000.faiss": "the index of faiss over a range of blocks",
-            "shard-000/hnsw.bin": "the graph of a range of blocks",
-            "shard-000/index.json": "its description",
+            "shard-000/hnsw.bin": "the graph of a range of blocks, with its description",
+            "shard-000/index.json": "",
         },
         {},
         {
@@ -207,11 +207,11 @@ KINDS: dict[str, Kind] = {
         "the first `search` of many blocks; part of a qa-model",
         {
             "data.npy": "BM25 weights by wordpiece and block, in compressed sparse column layout",
-            "indices.npy": "the block of each weight",
-            "indptr.npy": "where each wordpiece's weights begin",
+            "indices.npy": "",
+            "indptr.npy": "",
             "bm25.json": "the parameters of BM25 and the learned scale",
-            "stem_hashes.npy": "the hashes of stems or words, rising",
-            "stem_numbers.npy": "the number of the stem with each hash",
+            "stem_hashes.npy": "the hashes of stems or words, rising, and the number of each",
+            "stem_numbers.npy": "",
         },
         {},
         {
@@ -353,8 +353,8 @@ KINDS: dict[str, Kind] = {
             "config_sentence_transformers.json": "prompts, and that it gives a vector for each token",
             "sentence_bert_config.json": "lengths of queries and blocks, and how queries are expanded",
             **{name: text for name, text in _BERT.items() if name != "vocab.txt"},
-            "1_Dense/config.json": "the sizes of the layer over tokens",
-            "1_Dense/model.safetensors": "its weights",
+            "1_Dense/config.json": "the layer over tokens",
+            "1_Dense/model.safetensors": "",
             "2_MultiVectorMask/config.json": "which tokens do not count",
             "3_Normalize/config.json": "vectors get length 1",
             **_METRICS,
@@ -365,8 +365,8 @@ KINDS: dict[str, Kind] = {
     "late-index": Kind(
         "`late-embed`",
         {
-            "token_vectors.npy": "the vectors of all tokens that count, end to end",
-            "offsets.npy": "where each block begins in `token_vectors.npy`",
+            "token_vectors.npy": "the vectors of all tokens that count, end to end, and where each block begins",
+            "offsets.npy": "",
             "late.json": "how texts are read: lengths, prompts, what does not count",
             "projection.safetensors": "the layers over tokens",
             **{f"encoder/{name}": text for name, text in _BERT.items() if name != "vocab.txt"},
@@ -392,18 +392,22 @@ KINDS: dict[str, Kind] = {
 
 
 def table() -> str:
-    """Return the table: the files and parts of each kind, and when they exist."""
-    lines = ["| kind, made by | file | content |", "|---|---|---|"]
+    """Return a list for each kind: its files and parts, and when they exist."""
+    lines = list[str]()
     for name, kind in KINDS.items():
-        for number, (file, text) in enumerate(contents(name, kind)):
-            lines.append(f"| {f'**{name}**: {kind.made_by}' if number == 0 else ''} | {file} | {text} |")
-    return "\n".join(lines)
+        lines += [
+            f"**{name}**, made by {kind.made_by}:" if kind.made_by[0] == "`" else f"**{name}**, {kind.made_by}:",
+            "",
+        ]
+        lines += [*(f"- {file}: {text}" if text else f"- {file}" for file, text in contents(name, kind)), ""]
+    return "\n".join(lines[:-1])
 
 
 def contents(name: str, kind: Kind) -> Iterator[tuple[str, str]]:
     """Yield what a kind holds, with the condition under which it exists. Files of a BERT are listed once, with the encoder, those of a tokenizer never."""
     if name != "encoder" and _BERT.items() <= kind.files.items():
         yield "a BERT folder", "as in an encoder"
+    described = list[tuple[list[str], str]]()
     for file, text in kind.files.items():
         if (
             file in _TOKENIZER
@@ -411,7 +415,11 @@ def contents(name: str, kind: Kind) -> Iterator[tuple[str, str]]:
             or (name != "encoder" and file in _BERT and _BERT[file] == text)
         ):
             continue
-        yield f"`{file}`", _when(text, condition(kind, file))
+        if text:
+            described.append(([file], _when(text, condition(kind, file))))
+        else:
+            described[-1][0].append(file)
+    yield from ((", ".join(f"`{file}`" for file in files), text) for files, text in described)
     if {*_TOKENIZER_FOLDER} & {*kind.files} or name == "encoder":
         yield (
             "`tokenizer/`" if name != "encoder" else "a tokenizer",
