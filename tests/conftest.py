@@ -167,7 +167,8 @@ def realmctl(here, capsys, monkeypatch) -> Command:
 @pytest.fixture
 def small(realmctl, monkeypatch) -> Command:
     """The same with stages that need no model."""
-    monkeypatch.setattr(available_stages, "available_stages", lambda: STAGES)
+    for each in ("available_stages", "stages_by_name"):
+        monkeypatch.setattr(available_stages, each, lambda: STAGES)
     return realmctl
 
 

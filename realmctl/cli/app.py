@@ -18,7 +18,7 @@ from realmctl.errors import EXIT_CODES, ConfigError, RealmctlError
 from realmctl.execution import standard_streams
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline import removed
-from realmctl.pipeline.discovery import own_stages
+from realmctl.pipeline.discovery import own_names
 from realmctl.registry import object_at
 from realmctl.version import __version__
 
@@ -68,22 +68,18 @@ def build(only: str = "") -> typer.Typer:
     app.callback()(_main)
     if only in VERSION:
         return app
-    own, stages, unusable = own_stages(), available_stages.available_stages(), available_stages.unusable_stages()
-    others = available_stages.other_commands()
-    known = {*stages, *unusable, *others}
-    wanted = {only} if only in known else known
-    for name in wanted & stages.keys():
-        text = description_of(stages[name])
-        panel = order.group_of(name) if name in own else "Stages of plug-ins"
-        run = _listed if only in HELP else with_exit_code(command_of(stages[name]))
-        app.command(name, cls=ShownCommand, rich_help_panel=panel, help=text)(run)
-    for name in wanted & unusable.keys():
-        _add_unusable(app, name, unusable[name])
-    for name in wanted & others.keys() - unusable.keys():
-        command: Any = object_at(others[name])
-        text = description_of(command)
-        run = _listed if only in HELP else with_exit_code(command_of(command))
-        app.command(name, cls=ShownCommand, rich_help_panel=order.group_of(name), help=text)(run)
+    stages, own, others = available_stages.stages_by_name(), own_names(), available_stages.other_commands()
+    _, unusable = available_stages.stages_of_plugins()
+    known = {**others, **stages, **unusable}
+    for name in {only} if only in known else known:
+        if name in unusable:
+            _add_unusable(app, name, unusable[name])
+            continue
+        offer: Any = known[name]
+        kind: Any = object_at(offer) if isinstance(offer, str) else offer
+        panel = order.group_of(name) if name in own or name in others else "Stages of plug-ins"
+        run = _listed if only in HELP else with_exit_code(command_of(kind))
+        app.command(name, cls=ShownCommand, rich_help_panel=panel, help=description_of(kind))(run)
     app.registered_commands.sort(key=lambda command: (order.place_of(command.name or ""), command.name or ""))
     return app
 

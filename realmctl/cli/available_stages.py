@@ -5,14 +5,14 @@ A plug-in that cannot be used is reported when its command is called. The other 
 
 from __future__ import annotations
 
-import pkgutil
+from pathlib import Path
 from types import ModuleType
 
 from realmctl import registry
 from realmctl.cli import commands
 from realmctl.errors import ConfigError, RealmctlError, ResourceError
 from realmctl.pipeline import Stage
-from realmctl.pipeline.discovery import GROUP, discover, own_stages
+from realmctl.pipeline.discovery import GROUP, classes_by_name, discover, own_names, own_stages
 
 COMMANDS = "realmctl.commands"
 """The group in which rooms offer commands that are not stages."""
@@ -23,17 +23,20 @@ def available_stages() -> dict[str, type[Stage]]:
 
     Raises ConfigError if `stages` is another project's package, before any of its code runs.
     """
-    return _all_stages()[0]
+    added, unusable = stages_of_plugins()
+    return {**{name: stage for name, stage in own_stages().items() if name not in unusable}, **added}
 
 
-def unusable_stages() -> dict[str, RealmctlError]:
-    """The error for each command whose plug-in cannot be imported, or that several packages offer."""
-    return _all_stages()[1]
+def stages_by_name() -> dict[str, str | type[Stage]]:
+    """The same, but realmctl's as "module:Class": a command needs its own stage alone."""
+    added, unusable = stages_of_plugins()
+    return {**{name: where for name, where in own_names().items() if name not in unusable}, **added}
 
 
-def _all_stages() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:
-    ours, added, unusable = own_stages(), dict[str, type[Stage]](), dict[str, RealmctlError]()
-    owners = {command: ["realmctl"] for command in registry.joined(COMMANDS, dict.fromkeys(ours, ""), other_commands())}
+def stages_of_plugins() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:
+    """The stages of other packages by command, and the error for each command whose plug-in cannot be imported, or that several packages offer."""
+    added, unusable = dict[str, type[Stage]](), dict[str, RealmctlError]()
+    owners = {command: ["realmctl"] for command in registry.joined(COMMANDS, own_names(), other_commands())}
     for point in registry.points(GROUP):
         try:
             offered = _stages_of(point.name, registry.owner_of(point), registry.load(point))
@@ -44,10 +47,8 @@ def _all_stages() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:
             owners[command] = [*owners.get(command, []), registry.owner_of(point)]
             added[command] = stage
     taken = {command: registry.clash("stage", command, names) for command, names in owners.items() if len(names) > 1}
-    every = {**ours, **dict(sorted(added.items()))}
-    usable = {command: stage for command, stage in every.items() if command not in taken}
     broken = {command: error for command, error in unusable.items() if command not in owners}
-    return usable, {**broken, **taken}
+    return {name: stage for name, stage in sorted(added.items()) if name not in taken}, {**broken, **taken}
 
 
 def _stages_of(name: str, owner: str, found: object) -> dict[str, type[Stage]]:
@@ -68,7 +69,6 @@ def _stages_of(name: str, owner: str, found: object) -> dict[str, type[Stage]]:
 
 
 def other_commands() -> dict[str, str]:
-    """{command: "module:Class"} of the files in `realmctl.cli.commands` and of the rooms. `index_docs.py` has the class `IndexDocs`."""
-    core = [info.name for info in pkgutil.iter_modules(commands.__path__)]
-    ours = {name.replace("_", "-"): f"{commands.__name__}.{name}:{name.title().replace('_', '')}" for name in core}
+    """{command: "module:Class"} of the files in `realmctl.cli.commands` and of the rooms."""
+    ours = classes_by_name(commands.__name__, Path(commands.__path__[0]))
     return registry.joined(COMMANDS, ours, registry.offered(COMMANDS))

@@ -19,8 +19,8 @@ from realmctl.registry import joined, object_at, offered
 GROUP = "realmctl.stages"
 
 
-def own_stages() -> dict[str, type[Stage]]:
-    """{command: stage} of the package `stages` that lies beside `realmctl`, and of the rooms, in the order of the data flow.
+def own_names() -> dict[str, str]:
+    """{command: "module:Class"} of the package `stages` that lies beside `realmctl`, and of the rooms. None of them is imported.
 
     `stages` is a common name, and Python prefers a package of that name in the working directory.
 
@@ -35,8 +35,19 @@ def own_stages() -> dict[str, type[Stage]]:
             f"the package `stages` is found at {theirs}, not at {ours}. Run realmctl from another folder, "
             "or with `python -P -m realmctl`."
         )
-    of_rooms: dict[str, Any] = {name: object_at(where) for name, where in offered(GROUP).items()}
-    return in_order(joined(GROUP, discover(importlib.import_module("stages")), of_rooms))
+    return joined(GROUP, classes_by_name("stages", ours), offered(GROUP))
+
+
+def classes_by_name(package: str, folder: Path) -> dict[str, str]:
+    """{command: "module:Class"} of a package whose file `index_docs.py` has the class `IndexDocs`."""
+    files = [info.name for info in pkgutil.iter_modules([str(folder)])]
+    return {name.replace("_", "-"): f"{package}.{name}:{name.title().replace('_', '')}" for name in files}
+
+
+def own_stages() -> dict[str, type[Stage]]:
+    """{command: stage} of `own_names`, in the order of the data flow."""
+    found: dict[str, Any] = {name: object_at(where) for name, where in own_names().items()}
+    return in_order(found)
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:
