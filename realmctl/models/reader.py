@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm
 from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import states_at
+from realmctl.models.evaluating import computed_again
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import TokenBatch
 
@@ -70,7 +70,7 @@ class Reader(nn.Module):
         if len(state_RMH) <= rows:
             return self._log_prob(state_RMH, target_RM)
         parts = zip(torch.split(state_RMH, rows), torch.split(target_RM, rows), strict=True)
-        return torch.cat([checkpoint(self._log_prob, *part, use_reentrant=False) for part in parts])
+        return torch.cat([computed_again(self._log_prob, *part) for part in parts])
 
     def _log_prob(self, state_RMH: Tensor, target_RM: Tensor) -> Tensor:
         logits_RMV = mlm_logits(self.mlm, state_RMH).float()

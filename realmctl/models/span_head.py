@@ -12,11 +12,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from realmctl.models.bert.files import load_bert, save_bert
 from realmctl.models.bert.modules import Encoder
 from realmctl.models.encoder import hidden_states
+from realmctl.models.evaluating import computed_again
 from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import to_device
@@ -56,7 +56,7 @@ class SpanHead(nn.Module):
         parts = []
         for width in range(1, min(max_width, length) + 1):
             pair = start_BLX[:, : length - width + 1], end_BLX[:, width - 1 :]
-            parts.append(checkpoint(self._score, *pair, use_reentrant=False))
+            parts.append(computed_again(self._score, *pair))
         return torch.cat(parts, 1).float()
 
     def _score(self, start_BLX: Tensor, end_BLX: Tensor) -> Tensor:

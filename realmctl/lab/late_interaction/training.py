@@ -15,7 +15,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from realmctl.artifacts import Writer
 from realmctl.corpus.document import Document
@@ -27,6 +26,7 @@ from realmctl.lab.late_interaction.encoder import LateEncoder, Side, late_folder
 from realmctl.lab.late_interaction.late_finetune import LateTrainingSettings
 from realmctl.lab.late_interaction.maxsim import maxsim
 from realmctl.log import say, warn
+from realmctl.models.evaluating import computed_again
 from realmctl.models.in_batch import in_batch_softmax
 from realmctl.models.precision import seed_everything, to_device
 from realmctl.training.data.draws import Stream, generator
@@ -156,7 +156,7 @@ class LateContrast(Objective[LatePart]):
         """Compute a part of a batch. Where it is not all of it, the backward pass computes it again instead of keeping its activations."""
         if self.settings.at_once >= self.order.batch_size:
             return function(*inputs)
-        return checkpoint(function, *inputs, use_reentrant=False)
+        return computed_again(function, *inputs)
 
 
 def train_late(settings: LateTrainingSettings, out: Writer) -> dict[str, float]:

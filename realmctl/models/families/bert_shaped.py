@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from realmctl.models.bert.layers import run_layer
 from realmctl.models.bert.modules import BertPooler, Encoder
 from realmctl.models.bert.token_layout import TokenLayout
+from realmctl.models.evaluating import computed_again
 from realmctl.models.families.family import Family
 from realmctl.models.inputs import TokenBatch
 
@@ -84,7 +84,6 @@ class BertShaped(BertNamed):
 
 def _run(layer: Any, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
     """Run the layer. With its `gradient_checkpointing` the backward pass computes it again to save memory."""
-    if layer.gradient_checkpointing and layer.training and torch.is_grad_enabled():
-        state: Tensor = checkpoint(run_layer, layer, state_TH, rows, position_BP, use_reentrant=False)
-        return state
+    if layer.gradient_checkpointing and layer.training:
+        return computed_again(run_layer, layer, state_TH, rows, position_BP)
     return run_layer(layer, state_TH, rows, position_BP)
