@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.fixtures.chain import FINETUNING, make_chain
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = {"torch", "torch._dynamo", "transformers", "sentence_transformers", "spacy", "sklearn"}
+HEAVY = {"torch", "torch._dynamo", "transformers", "sentence_transformers", "spacy", "scipy", "sklearn"}
 CODE = f"""
 import sys
 from realmctl.cli import app

@@ -42,7 +42,6 @@ def write_documents(changed: int) -> None:
 
 def test_the_job_passes_until_the_search_is_worse(realmctl):
     pytest.importorskip("ir_measures")
-    pytest.importorskip("bm25s")
     page = PAGE.read_text()
     file = re.search(r"```yaml\n(# search\.yaml\n.*?)```", page, re.DOTALL)
     assert file and "realmctl run search.yaml" in page

@@ -73,7 +73,7 @@ def test_bm25_is_kept_before_the_first_search(realmctl, chain: Chain, tmp_path, 
     for _ in range(2):
         code, _, err = realmctl("index-docs", notes, "--encoder", encoder, "-w", tmp_path / "w")
         assert code == 0 and version_numbers(tmp_path / "w/kept-bm25") == [1], err
-    monkeypatch.setattr("realmctl.retrieval.search.postings.Postings.of", None)  # a search computes it no more
+    monkeypatch.setattr("realmctl.retrieval.search.postings.Postings.of_text", None)  # a search computes it no more
     assert realmctl("search", "Ada", "-w", tmp_path / "w")[0] == 0
 
 

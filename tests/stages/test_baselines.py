@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import pytest
@@ -134,16 +133,6 @@ def test_closed_book_needs_the_head(finetuned, chain, tmp_path):
     code, _, err = finetuned("none", "--bert", folder)
     assert code == 3 and "has no masked-language-model head" in err and "mlm-init" in err
     assert finetuned("bm25", "--bert", folder)[0] == 0
-
-
-def test_bm25s_is_not_installed(finetuned, realmctl, chain, monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "bm25s" else find(name, *rest))
-    for code, _, err in (
-        finetuned("bm25"),
-        realmctl("eval-em", "--retrieval", "bm25", "--blocks", chain.blocks.path, "--questions", chain.questions),
-    ):
-        assert code == 5 and "BM25 needs the Python package bm25s" in err and "realmctl[bm25]" in err
 
 
 def test_the_first_questions_alone(realmctl, chain):

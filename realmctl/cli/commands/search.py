@@ -24,7 +24,7 @@ class Search(InWorkspace):
 
     query: tuple[str, ...] = argument("Words or a question. Each argument is one query.")
     method: str | None = setting(
-        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: hybrid with an index and the extra bm25.",
+        "dense: retriever and index. bm25: blocks alone. hybrid: both, fused. Default: hybrid with an index.",
         default=None,
         choices=search_methods,
     )

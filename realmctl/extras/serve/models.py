@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 import sys
@@ -78,7 +77,7 @@ class Searches:
         self._first = "dense" if isinstance(first, DenseSearcher) else "bm25" if isinstance(first, OF_BM25) else "own"
         self._made = {self._first: first}
         self.blocks = first.corpus
-        beside = [HYBRID, "bm25"] if self._first == "dense" and importlib.util.find_spec("bm25s") else []
+        beside = [HYBRID, "bm25"] if self._first == "dense" else []
         best = default_method(len(self.blocks))
         self.names = sorted([self._first, *beside], key=lambda name: name != best)
         """The methods, the one that is taken by default first."""

@@ -208,7 +208,7 @@ class QaModel(Answering):
             InputError: a file is missing or damaged, or no blocks are named and none are found.
             MismatchError: an artifact is of another kind, or qa-model, index and blocks do not fit each other.
             ConfigError: its answerer or searcher is unknown here, or it does not use an index and one is passed.
-            ResourceError: the package of its answerer or searcher, such as bm25s, cannot be imported.
+            ResourceError: the package of its answerer or searcher cannot be imported.
         """
         check_precision(precision)
         artifact, held, other = with_blocks("qa-model", path, blocks, index)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import InputError, as_realmctl_error, require_package
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.index.index_type import open_index
 from realmctl.index.merged import best_among
 from realmctl.index.protocol import Index, RowIds, Scores, best_rows
@@ -45,7 +45,7 @@ class BM25Searcher(Searcher):
     ) -> None:
         """Load the part `saved` of a qa-model, or compute the postings: of stems where a stemmer is named, else of what is `compared`.
 
-        Raises ResourceError without bm25s, MismatchError when `saved` was made from other blocks.
+        Raises MismatchError when `saved` was made from other blocks.
         """
         super().__init__(blocks, device)
         self.stems = Stems(stemmer, self.wordpiece) if stemmer or compared == "words" else None
@@ -61,8 +61,7 @@ class BM25Searcher(Searcher):
 
     @classmethod
     def check(cls, inputs: SearchInputs) -> None:
-        """Raise ResourceError unless bm25s is installed."""
-        require_package("bm25s", "bm25", "BM25")
+        """Raise ResourceError without PyStemmer, ConfigError for a stemmer that is not known."""
         check_stemmer("--bm25-stemmer", inputs.bm25_stemmer)
 
     @classmethod

@@ -39,8 +39,8 @@ def load_search(
 
     Args:
         workspace: folder of the artifacts that are not named.
-        method: dense (retriever and index), bm25 (blocks alone, extra `bm25`), hybrid (both, fused), or the searcher
-            of a plug-in. By default hybrid where there is an index, dense without the extra `bm25`, and bm25 without an index.
+        method: dense (retriever and index), bm25 (blocks alone), hybrid (both, fused), or the searcher
+            of a plug-in. By default hybrid where there is an index, dense for more than 500,000 blocks, and bm25 without an index.
         blocks, retriever, index: artifacts; by default the newest blocks of the workspace that have an index, with the newest
             retriever that has one of them. A model or a qa-model stands for its retriever and its index.
         bm25_weight: factor of BM25's part in hybrid search; by default that of the workspace, or 1.
@@ -59,7 +59,7 @@ def load_search(
         ConfigError: there is no such method, or it does not obey one of the options.
         InputError: there are no blocks, or an artifact is damaged.
         MismatchError: no index belongs to the retriever and the blocks.
-        ResourceError: bm25s is needed, and not installed.
+        ResourceError: a package is needed, such as PyStemmer, and not installed.
 
     Examples:
         >>> search = realmctl.load_search("artifacts", method="hybrid")

@@ -9,13 +9,11 @@ A search keeps the postings of many blocks as an artifact beside them, and opens
 
 from __future__ import annotations
 
-import importlib
-import sys
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -26,7 +24,7 @@ from realmctl.artifacts.arrays import open_array
 from realmctl.artifacts.lineage import lineage_of, require_same_vocabulary
 from realmctl.artifacts.series import readable_versions
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import InputError, RealmctlError, one_line, require_package
+from realmctl.errors import InputError, RealmctlError, one_line
 from realmctl.index.index_type import open_index
 from realmctl.index.merged import best_among
 from realmctl.index.protocol import Index, RowIds, Scores, best_rows
@@ -41,47 +39,67 @@ from realmctl.tokens.tokenizer import Tokenizer
 K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini sets them for passages; they are written into every bm25.json."""
 ARRAYS = ("data", "indices", "indptr")
+AT_ONCE = 1024
+"""Passages whose wordpieces are sorted at a time."""
+Place = Callable[[str, type, int], NDArray[Any]]
+"""Gives an array of a name, a type and a length to write into."""
 
 
-def _without_jax(name: str) -> ModuleType:
-    """Import a package as if JAX were not installed, unless it is imported already.
+def _in_memory(_: str, kind: type, count: int) -> NDArray[Any]:
+    return np.empty(count, kind)
 
-    bm25s computes with JAX as soon as it is imported, and JAX then takes three quarters of a GPU's memory. We have no use for its result.
-    """
-    if "jax" in sys.modules:
-        return importlib.import_module(name)
-    sys.modules["jax"] = None  # type: ignore[assignment]
-    try:
-        return importlib.import_module(name)
-    finally:
-        del sys.modules["jax"]
+
+def _in_files(out: Writer) -> Place:
+    """Arrays of an artifact that is written. Their place on the disk is taken at once: a mapped file that finds none would end the process."""
+
+    def place(name: str, kind: type, count: int) -> NDArray[Any]:
+        path = out.file(f"{name}.npy")
+        if not count:  # cannot be mapped
+            np.save(path, np.empty(0, kind), allow_pickle=False)
+            return np.empty(0, kind)
+        array = np.lib.format.open_memmap(path, "w+", kind, (count,))
+        if hasattr(os, "posix_fallocate"):
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        return array
+
+    return place
 
 
 class Postings:
-    """An inverted index: what each wordpiece adds to the score of each block that holds it, a sparse matrix in CSC layout.
-
-    `of` computes BM25's with bm25s, which is not needed to search it.
-    """
+    """An inverted index: what each wordpiece adds to the score of each block that holds it, a sparse matrix in CSC layout."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], blocks: int, part: Artifact | None = None) -> None:
         self.arrays, self.blocks, self._part = arrays, blocks, part
 
     @classmethod
-    def of(cls, corpus: Passages, words: int) -> Postings:
-        """The postings of passages whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
-        require_package("bm25s", "bm25", "BM25")
-        bm25 = _without_jax("bm25s").BM25(k1=K1, b=B, method="lucene")
-        made = bm25.build_index_from_ids(range(words), _Documents(corpus), show_progress=False)
-        return cls({name: made[name] for name in ARRAYS}, len(corpus))
+    def of_text(cls, passages: Passages, words: Tokenizer, stems: Stems | None, place: Place = _in_memory) -> Postings:
+        """BM25 of wordpieces, or of stems, which are read from the passages here. `place` gives the arrays `data` and `indices`.
 
-    @classmethod
-    def of_text(cls, passages: Passages, words: Tokenizer, stems: Stems | None) -> Postings:
-        """The postings of wordpieces, or of stems, which are read from the passages here."""
-        if stems is None:
-            return cls.of(passages, words.rows)
-        for row in range(len(passages)):
-            stems.read(passages.title(row)), stems.read(passages.tokens(row))
-        return cls.of(_StemmedPassages(passages, stems), len(stems))
+        Two passes: one counts, and one writes each number where it belongs. Beside the arrays the memory holds a few numbers of each passage and word.
+        Raises InputError for passages in another vocabulary.
+        """
+        holding_V, length_N = np.zeros(words.rows if stems is None else 0, np.int64), np.zeros(len(passages), np.int64)
+        for rows, length, word_P, _, _ in _sorted(passages, stems):
+            length_N[rows] = length
+            if stems is None and word_P.max(initial=0) >= words.rows:
+                raise InputError(f"Wordpieces do not fit a vocabulary of {words.rows}. Make the blocks again.")
+            more_V = np.bincount(word_P, minlength=len(holding_V))
+            more_V[: len(holding_V)] += holding_V
+            holding_V = more_V
+        idf_V = np.log1p((len(passages) - holding_V + 0.5) / (holding_V + 0.5))
+        mean = length_N.sum() / max(1, len(length_N)) or 1
+        norm_N = K1 * (1 - B + B * length_N / mean)
+        indptr = np.concatenate([[0], np.cumsum(holding_V)])
+        data, indices = (place(*each, int(indptr[-1])) for each in (("data", np.float32), ("indices", np.int32)))
+        next_V = indptr[:-1].copy()
+        for _, _, word_P, row_P, times_P in _sorted(passages, stems):
+            own, first, count = np.unique(word_P, return_index=True, return_counts=True)
+            place_P = np.arange(len(word_P)) + np.repeat(next_V[own] - first, count)
+            data[place_P] = idf_V[word_P] * times_P / (times_P + norm_N[row_P])
+            indices[place_P] = row_P
+            next_V[own] += count
+        return cls({"data": data, "indices": indices, "indptr": indptr}, len(passages))
 
     @classmethod
     def load(cls, part: Artifact, blocks: int, words: int) -> Postings:
@@ -103,7 +121,8 @@ class Postings:
     def save(self, out: Writer) -> None:
         """Write data.npy float32, indices.npy int32 (blocks) and indptr.npy int64 (by wordpiece): a matrix in CSC layout."""
         for name, array in self.arrays.items():
-            np.save(out.file(f"{name}.npy"), array, allow_pickle=False)
+            if not (path := out.file(f"{name}.npy")).exists():  # `_in_files` wrote it
+                np.save(path, array, allow_pickle=False)
 
     def score(self, question: TokenIds) -> NDArray[Any]:
         """The score of every block, [blocks] of the type of the data. A wordpiece counts as often as it is in the question."""
@@ -130,34 +149,18 @@ class Passages(Protocol):
     def tokens(self, row: int) -> TokenIds: ...
 
 
-class _StemmedPassages:
-    """Passages as the stems of their words."""
-
-    def __init__(self, passages: Passages, stems: Stems) -> None:
-        self.passages, self.stems = passages, stems
-
-    def __len__(self) -> int:
-        return len(self.passages)
-
-    def title(self, row: int) -> TokenIds:
-        return self.stems.known(self.passages.title(row))
-
-    def tokens(self, row: int) -> TokenIds:
-        return self.stems.known(self.passages.tokens(row))
-
-
-class _Documents:
-    """Title and body of each passage as a list of wordpieces, computed whenever bm25s iterates over them."""
-
-    def __init__(self, corpus: Passages) -> None:
-        self.corpus = corpus
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for row in range(len(self.corpus)):
-            yield self.corpus.title(row).tolist() + self.corpus.tokens(row).tolist()
+def _sorted(
+    passages: Passages, stems: Stems | None
+) -> Iterator[tuple[slice, list[int], *tuple[NDArray[np.int64], ...]]]:
+    """Yield parts of the passages: their rows, their lengths in words, and each word of each passage once, by word and row: word, row and how often, int64 [P]."""
+    read = np.asarray if stems is None else stems.read
+    for first in range(0, len(passages), AT_ONCE):
+        rows = range(first, min(first + AT_ONCE, len(passages)))
+        texts = [np.concatenate([read(passages.title(row)), read(passages.tokens(row))]) for row in rows]
+        length = [len(text) for text in texts]
+        key = np.concatenate(texts).astype(np.int64) * AT_ONCE + np.repeat(np.arange(len(rows)), length)
+        found_P, times_P = np.unique(key, return_counts=True)
+        yield slice(first, rows.stop), length, found_P // AT_ONCE, found_P % AT_ONCE + first, times_P
 
 
 KEPT_FROM = 1_000
@@ -183,8 +186,7 @@ class Bm25Ranking(Ranker):
 
     @classmethod
     def start(cls, inputs: SearchInputs) -> Self:
-        """Return BM25 over blocks. Raises ResourceError without bm25s or PyStemmer, ConfigError for a stemmer that is not known."""
-        require_package("bm25s", "bm25", "BM25")
+        """Return BM25 over blocks. Raises ResourceError without PyStemmer, ConfigError for a stemmer that is not known."""
         check_stemmer("--bm25-stemmer", inputs.bm25_stemmer)
         return cls(inputs.blocks, inputs.bm25_stemmer, inputs.bm25_tokens)
 
@@ -217,9 +219,9 @@ KEPT = "kept-bm25"
 """Name of the series in a workspace. A ranking of BM25 may be called bm25."""
 
 
-def _computed(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
+def _computed(ranking: Bm25Ranking, place: Place = _in_memory) -> tuple[Postings, Stems | None]:
     stems = Stems(ranking.stemmer, ranking.wordpiece) if ranking.by_words else None
-    return Postings.of_text(ranking.corpus, ranking.wordpiece, stems), stems
+    return Postings.of_text(ranking.corpus, ranking.wordpiece, stems, place), stems
 
 
 def _kept(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
@@ -237,19 +239,18 @@ def _kept(ranking: Bm25Ranking) -> tuple[Postings, Stems | None]:
     found = [each for each in readable_versions(series) if each.recipe == origin.recipe]
     if not found:
         say(f"search: BM25 of {len(ranking.corpus):,} blocks is computed once, and kept as {series}")
-        computed = _computed(ranking)
 
         def write(out: Writer) -> Mapping[str, Any]:
-            postings, stems = computed
+            postings, stems = _computed(ranking, _in_files(out))
             postings.save(out)
             if stems is not None:
                 stems.save(out)
             return {"rows": postings.blocks}
 
         try:
-            make_version(series, origin, lambda writer: write_version(writer, write))
+            found = [make_version(series, origin, lambda writer: write_version(writer, write))]
         except (RealmctlError, OSError) as error:  # a folder that nobody may write, or another process that writes
             say(f"search: BM25 is not kept: {one_line(error)}")
-        return computed
+            return _computed(ranking)
     stems = Stems.load(ranking.stemmer, ranking.wordpiece, found[0]) if ranking.by_words else None
     return Postings.load(found[0], len(ranking.corpus), ranking.wordpiece.rows if stems is None else len(stems)), stems

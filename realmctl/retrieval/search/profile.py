@@ -93,10 +93,10 @@ def weighed(blocks: Artifact, retriever: Artifact) -> float:
 
 
 def default_method(indexed: int | None) -> str:
-    """Return the method where none is named, of so many blocks with an index (None: there is no index): hybrid, dense without bm25s, else bm25."""
+    """Return the method where none is named, of so many blocks with an index (None: there is no index): hybrid, dense for many, else bm25."""
     if indexed is None:
         return "bm25"
-    return HYBRID if indexed <= MOST_FOR_HYBRID and importlib.util.find_spec("bm25s") else "dense"
+    return HYBRID if indexed <= MOST_FOR_HYBRID else "dense"
 
 
 def stemmer_for(blocks: Artifact) -> str | None:

@@ -26,6 +26,10 @@ SMALL, TURKISH_SMALL = str.maketrans("İ", "i"), str.maketrans("Iİ", "ıi")
 """The small letters that `str.lower` does not know: it writes İ as i and a dot of its own, and I as i in Turkish too, whose stems depend on it."""
 
 
+_UNREAD = -2
+"""In place of the number of a stem that no text has shown."""
+
+
 def check_stemmer(flag: str, language: str | None) -> None:
     """Raise ResourceError without PyStemmer, ConfigError for a language that it does not know, by name (german) or by code (de)."""
     if language is None:
@@ -72,6 +76,7 @@ class Stems:
         self._numbers: dict[str, int] = {}
         self._saved: tuple[NDArray[np.uint64], NDArray[np.int64]] | None = None
         self._of_word: dict[bytes, int] = {}
+        self._of_piece_V = np.full(len(self._continues_V), _UNREAD)
 
     def __len__(self) -> int:
         return len(self._numbers) if self._saved is None else len(self._saved[0])
@@ -111,8 +116,14 @@ class Stems:
         starts = np.flatnonzero(~self._continues_V[ids])
         if not len(starts) or starts[0]:
             starts = np.insert(starts, 0, 0)
-        found = (self._number(word, learn) for word in np.split(ids, starts[1:]) if len(word))
-        return np.array([number for number in found if number >= 0], dtype=np.int64)
+        bounds = np.append(starts, len(ids))
+        alone = np.diff(bounds) == 1  # most words are one wordpiece
+        number = np.where(alone, self._of_piece_V[ids[starts]], _UNREAD) if len(ids) else ids
+        for place in np.flatnonzero(number == _UNREAD).tolist():
+            number[place] = self._number(ids[bounds[place] : bounds[place + 1]], learn)
+            if learn and alone[place]:
+                self._of_piece_V[ids[bounds[place]]] = number[place]
+        return number[number >= 0]
 
     def _number(self, word: NDArray[np.int64], learn: bool) -> int:
         """The number of a word's stem; -1 for punctuation, and for what is not known."""

@@ -226,7 +226,7 @@ class ClozePassages:
     def bm25_scores(
         self, words: Tokenizer, stemmer: str | None = None, compared: Bm25Tokens = "pieces"
     ) -> NDArray[np.float32]:
-        """The scores by BM25 over wordpieces but [UNK], words or stems, float32 [N, M]. Raises ResourceError without bm25s."""
+        """The scores by BM25 over wordpieces but [UNK], words or stems, float32 [N, M]."""
         stems = Stems(stemmer, words) if stemmer or compared == "words" else None
         postings = Postings.of_text(self, words, stems)
         asked = [sentence[sentence != words.unk] for sentence in self.sentences]

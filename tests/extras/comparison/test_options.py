@@ -129,7 +129,6 @@ def test_cloze_recall_of_other_sentences_or_passages_is_no_baseline(chain: Chain
 
 
 def test_collections_are_compared_within_each(realmctl, chain: Chain, tmp_path):
-    pytest.importorskip("bm25s")
     for name, shift in (("one", 0), ("two", 6)):
         folder = tmp_path / "sets" / name
         (folder / "qrels").mkdir(parents=True)

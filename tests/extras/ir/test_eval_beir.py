@@ -91,7 +91,6 @@ def test_two_kinds_of_collections_in_one_table(realmctl, chain: Chain, tmp_path,
 
 
 def test_a_folder_of_beir_folders_by_bm25(realmctl, chain: Chain, tmp_path, ir):
-    pytest.importorskip("bm25s")
     made = Collect(dataset=ir).make(tmp_path / "made")
     (tmp_path / "sets").mkdir()
     for name in ("one", "two"):

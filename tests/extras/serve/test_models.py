@@ -40,7 +40,6 @@ def edited(models, versions):
 
 @pytest.fixture(scope="module")
 def bm25(made_chain):
-    pytest.importorskip("bm25s")
     return baseline(made_chain, "bm25", steps=2).make(made_chain.folder.parent / "serve-bm25")
 
 

@@ -18,7 +18,6 @@ QUESTION = "Where was Ada Lorn born?"
 
 @pytest.fixture(scope="session")
 def bm25_model(chain):
-    pytest.importorskip("bm25s")
     return baseline(chain, "bm25").make(chain.folder / "bm25-model")
 
 

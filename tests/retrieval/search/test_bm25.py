@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import InputError, MismatchError, ResourceError
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError, MismatchError
 from realmctl.index.protocol import best_rows
+from realmctl.retrieval.search import postings
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.postings import K1, B
+from realmctl.retrieval.search.postings import K1, B, Postings
+from realmctl.tokens.tokenizer import Tokenizer
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline, documents
@@ -52,31 +50,38 @@ def formula(corpus, question):
     return np.array(scores)
 
 
-JAX = """
-import pathlib
-pathlib.Path({trace!r}).write_text("imported")
-"""
-SEARCH = """
-import sys
-from pathlib import Path
-from realmctl.artifacts import open_artifact
-from realmctl.retrieval.search.bm25 import BM25Searcher
-BM25Searcher(open_artifact({blocks!r}), "cpu")
-assert "bm25s" in sys.modules and not any(name.partition(".")[0] == "jax" for name in sys.modules)
-assert not Path({trace!r}).exists()
-import jax
-"""
+@pytest.mark.parametrize("at_once", [7, 4096])
+def test_it_is_bm25s_s(chain, monkeypatch, at_once):
+    bm25s = pytest.importorskip("bm25s")
+    monkeypatch.setattr(postings, "AT_ONCE", at_once)
+    corpus, words = Corpus(chain.blocks), Tokenizer.load(chain.blocks.path)
+    texts = [[*corpus.title(row).tolist(), *corpus.tokens(row).tolist()] for row in range(len(corpus))]
+    theirs = bm25s.BM25(k1=K1, b=B, method="lucene").build_index_from_ids(range(words.rows), texts, show_progress=False)
+    ours = Postings.of_text(corpus, words, None).arrays
+    assert ours["data"].dtype == np.float32 and ours["indices"].dtype == np.int32
+    for name in ("indices", "indptr"):
+        assert np.array_equal(ours[name], theirs[name])
+    np.testing.assert_allclose(ours["data"], theirs["data"], rtol=1e-6)
 
 
-def test_bm25_never_starts_jax_which_would_take_most_of_a_gpus_memory(chain, tmp_path):
-    trace = tmp_path / "trace"
-    for name in ("jax", "jax/lax"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(JAX.format(trace=str(trace)))
-    script = SEARCH.format(blocks=str(chain.blocks.path), trace=str(trace))
-    places = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])}
-    subprocess.run([sys.executable, "-c", script], env=places, check=True, timeout=120)
-    assert trace.exists(), "who imports jax later has it"
+class Texts(list):
+    """Passages of these wordpieces, without titles."""
+
+    def title(self, row):
+        return np.zeros(0, np.int64)
+
+    def tokens(self, row):
+        return np.array(self[row], dtype=np.int64)
+
+
+def test_empty_passages_and_wordpieces_of_another_vocabulary(chain):
+    words = Tokenizer.load(chain.blocks.path)
+    assert Postings.of_text(Texts([[], []]), words, None).score(np.array([1])).tolist() == [0, 0]
+    assert not len(Postings.of_text(Texts(), words, None).score(np.array([1])))
+    alone = Postings.of_text(Texts([[], [words.rows - 1]]), words, None).score(np.array([words.rows - 1]))
+    assert alone[0] == 0 < alone[1]
+    with pytest.raises(InputError, match="vocabulary"):
+        Postings.of_text(Texts([[words.rows]]), words, None)
 
 
 def test_scores_are_the_formulas(searcher):
@@ -132,8 +137,7 @@ def test_more_than_there_are(searcher):
     assert searcher.nearest(searcher.tokens(QUESTIONS), 5000)[1].shape == (3, 40)
 
 
-def test_what_is_saved_searches_alike_without_bm25s(chain, saved, searcher, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+def test_what_is_saved_searches_alike(chain, saved, searcher):
     again = BM25Searcher(chain.blocks, "cpu", saved.part("bm25"))
     assert again.scale.value != 1.0
     described = json.loads(saved.part("bm25").file("bm25.json").read_text())
@@ -142,8 +146,6 @@ def test_what_is_saved_searches_alike_without_bm25s(chain, saved, searcher, monk
     (scores, rows), (fresh, same) = again.nearest(tokens, 40), searcher.nearest(tokens, 40)
     assert np.array_equal(rows, same)
     np.testing.assert_allclose(scores, fresh * again.scale.value, rtol=1e-5)
-    with pytest.raises(ResourceError, match="bm25s"):
-        BM25Searcher(chain.blocks, "cpu")
 
 
 def test_other_blocks_are_refused(saved, tmp_path):

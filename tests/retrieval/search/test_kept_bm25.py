@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+
 import numpy as np
 import pytest
 
@@ -32,8 +35,10 @@ def test_it_is_made_once_and_gives_the_same(blocks, tmp_path, monkeypatch, setti
     plain = ranked(Bm25Ranking(blocks, *settings))
     assert any(rows for _, rows in plain) and not (tmp_path / "w/kept-bm25").exists()
     monkeypatch.setattr(postings, "KEPT_FROM", 1)
-    assert ranked(Bm25Ranking(blocks, *settings)) == plain and version_numbers(tmp_path / "w/kept-bm25") == [1]
-    monkeypatch.setattr(postings.Postings, "of", None)  # nothing is computed again
+    made = Bm25Ranking(blocks, *settings)
+    assert ranked(made) == plain and version_numbers(tmp_path / "w/kept-bm25") == [1]
+    assert isinstance(made.postings.arrays["indices"], np.memmap)  # it was written there, not held
+    monkeypatch.setattr(postings.Postings, "of_text", None)  # nothing is computed again
     again = Bm25Ranking(blocks, *settings)
     assert ranked(again) == plain and version_numbers(tmp_path / "w/kept-bm25") == [1]
     assert isinstance(again.postings.arrays["data"], np.memmap)
@@ -59,6 +64,17 @@ def test_stems_of_another_release_are_not_looked_for_in_those_that_are_kept(bloc
         monkeypatch.setattr(postings, "version", {"PyStemmer": release}.__getitem__)
         assert ranked(Bm25Ranking(blocks, "english")) and ranked(Bm25Ranking(blocks))
     assert version_numbers(tmp_path / "w/kept-bm25") == [1, 2, 3]
+
+
+def test_a_full_disk_ends_no_search(blocks, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    expected = ranked(Bm25Ranking(blocks))
+    shutil.rmtree(tmp_path / "w/kept-bm25")
+    monkeypatch.setattr(postings.os, "posix_fallocate", full)
+    assert ranked(Bm25Ranking(blocks)) == expected and version_numbers(tmp_path / "w/kept-bm25") == []
+    assert "BM25 is not kept" in capsys.readouterr().err
 
 
 def test_where_nothing_can_be_kept_it_is_computed(blocks, tmp_path, capsys):
