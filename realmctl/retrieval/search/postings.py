@@ -41,6 +41,7 @@ K1, B = 0.9, 0.4
 ARRAYS = ("data", "indices", "indptr")
 AT_ONCE = 1024
 """Passages whose wordpieces are sorted at a time."""
+Ints = NDArray[np.int64]
 Place = Callable[[str, type, int], NDArray[Any]]
 """Gives an array of a name, a type and a length to write into."""
 
@@ -91,7 +92,7 @@ class Postings:
         mean = length_N.sum() / max(1, len(length_N)) or 1
         norm_N = K1 * (1 - B + B * length_N / mean)
         indptr = np.concatenate([[0], np.cumsum(holding_V)])
-        data, indices = (place(*each, int(indptr[-1])) for each in (("data", np.float32), ("indices", np.int32)))
+        data, indices = place("data", np.float32, int(indptr[-1])), place("indices", np.int32, int(indptr[-1]))
         next_V = indptr[:-1].copy()
         for _, _, word_P, row_P, times_P in _sorted(passages, stems):
             own, first, count = np.unique(word_P, return_index=True, return_counts=True)
@@ -149,9 +150,7 @@ class Passages(Protocol):
     def tokens(self, row: int) -> TokenIds: ...
 
 
-def _sorted(
-    passages: Passages, stems: Stems | None
-) -> Iterator[tuple[slice, list[int], *tuple[NDArray[np.int64], ...]]]:
+def _sorted(passages: Passages, stems: Stems | None) -> Iterator[tuple[slice, list[int], Ints, Ints, Ints]]:
     """Yield parts of the passages: their rows, their lengths in words, and each word of each passage once, by word and row: word, row and how often, int64 [P]."""
     read = np.asarray if stems is None else stems.read
     for first in range(0, len(passages), AT_ONCE):
