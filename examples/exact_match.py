@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent / "ablation"))
 
-from spread import difference
+from spread import Difference, difference
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.log import say
@@ -141,6 +141,14 @@ def held_out(paths: Sequence[Path], folder: Path, name: str) -> dict[str, Path]:
     return files
 
 
+def told(apart: Difference | None) -> str:
+    """A difference over seeds with its 95 % interval, as the pages write it."""
+    if apart is None or apart.low is None or apart.high is None:
+        return "one seed" if apart else "no seed has both"
+    text = f"{apart.mean:+.3f} [{apart.low:+.3f}, {apart.high:+.3f}]".replace("0.", ".")
+    return f"{text}, above 0 on {apart.positive} of {apart.n} seeds"
+
+
 def read(results: Path) -> list[dict[str, Any]]:
     """The records of a file, none where there is no file."""
     return [json.loads(line) for line in results.read_text("utf-8").splitlines()] if results.exists() else []
@@ -166,8 +174,8 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
     lines = ["## What holds", ""]
     if {"realm", "orqa"} <= whole.keys():
         for measure in MEASURES:
-            told = difference(means("realm", measure, sets), means("orqa", measure, sets))
-            lines.append(f"- {measure}, `realm` - `orqa`, all questions: {told}")
+            apart = difference(means("realm", measure, sets), means("orqa", measure, sets))
+            lines.append(f"- {measure}, `realm` - `orqa`, all questions: {told(apart)}")
     counts = {name: len(next(iter(next(iter(whole.values())).values()))[name]["em"]) for name in sets} if whole else {}
     lines += ["", f"Questions: {', '.join(f'{name} {count}' for name, count in counts.items())}.", "", "## Arms", ""]
     lines += ["| arm | seeds | " + " | ".join((*MEASURES, *(f"em, {name}" for name in sets))) + " |"]
@@ -175,7 +183,7 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
     for arm, seeds in whole.items():
         cells = [statistics.fmean(means(arm, measure, sets).values()) for measure in MEASURES]
         cells += [statistics.fmean(means(arm, "em", [name]).values()) for name in sets]
-        lines.append(f"| {arm} | {len(seeds)} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
+        lines.append(f"| {arm} | {len(seeds)} | " + " | ".join(f"{cell:.3f}".lstrip("0") for cell in cells) + " |")
     lines += [
         "",
         "## Where questions fail",
@@ -195,7 +203,7 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
             statistics.fmean(there and not em for em, there in pairs),
             statistics.fmean(not there and not em for em, there in pairs),
         ]
-        lines.append(f"| {arm} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
+        lines.append(f"| {arm} | " + " | ".join(f"{share:.3f}".lstrip("0") for share in shares) + " |")
     return "\n".join([*lines, ""])
 
 
