@@ -227,7 +227,6 @@ OTHERS = {
     "extras.documents.repeated.MOST_PAGES": "the share of pages on which a line is left out",
     "extras.documents.repeated.MOST_TEXT": "the share of a page that is left out at an edge",
     "retrieval.search.profile.MOST_FOR_HYBRID": "the blocks up to which a search is hybrid by default",
-    "training.finetune.MOST_HARD_EM": "the largest share of steps with the hard objective",
 }
 """Constants that are named like a limit, and limit no input: what they are."""
 
