@@ -163,6 +163,7 @@ def _parameter(kind: type[Settings], item: Field[Any]) -> inspect.Parameter:
             rich_help_panel=_panel(kind, item),
             parser=parser,
             metavar=f"<{'|'.join(choices)}>" if choices else None,
+            hidden=len(choices) == 1,  # nothing to choose until a room or a package offers another
             envvar=role.environment or None,
             autocompletion=_completed(role),
         )

@@ -26,7 +26,11 @@ class ShownCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         shown, advanced = copy.copy(self), getattr(self.callback, "advanced", ())
-        left_out = () if ctx.meta.get(EVERY) else [each.name for each in self.params if each.name in advanced]
+        left_out = (
+            ()
+            if ctx.meta.get(EVERY)
+            else [each.name for each in self.params if each.name in advanced and not getattr(each, "hidden", False)]
+        )
         hidden = {*left_out, *(() if left_out else ("help_all",))}
         shown.params = [_for_display(each, ctx) for each in self.params if each.name not in hidden]
         if left_out:

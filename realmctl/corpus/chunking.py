@@ -207,7 +207,7 @@ def try_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings
         learning = read + chosen * cleaning / together + whole + 2 * (chosen - 1) * max(0.0, whole - half)
     cut, start = cutter(words, settings), time.monotonic()
     for page in pages:
-        found = cleaned(page, settings.page_seconds)
+        found = cleaned(page)
         if isinstance(found, Document):
             for _ in cut.blocks(found):
                 pass
@@ -276,7 +276,7 @@ def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
         chunked.read = ReadFiles()
         pages = chunked.read.pages(unit)
     for page in pages:
-        found = cleaned(page, _cutter.settings.page_seconds)
+        found = cleaned(page)
         if isinstance(found, SkippedPage):
             chunked.quarantined.append(found)
         else:

@@ -13,6 +13,7 @@ from realmctl.corpus.wrapped import unwrapped
 from realmctl.execution.deadline import DeadlineError, deadline
 
 PAGE_SECONDS = 10.0
+"""CPU time in which a page is cleaned. A page takes milliseconds; one that takes so long was made to, or has hit a fault."""
 
 CharacterRange = tuple[int, int]
 """Where something begins and ends (exclusive) in a text, in characters."""
@@ -92,19 +93,19 @@ Found = Document | SkippedPage | Dropped
 """What the reader of a format yields for each page of a file."""
 
 
-def cleaned(page: Document | SkippedPage, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
-    """Return a document as prose without characters that show nothing, or why it is set aside: `clean` took more CPU time than `seconds`, or the reader
-    said so.
+def cleaned(page: Document | SkippedPage) -> Document | SkippedPage:
+    """Return a document as prose without characters that show nothing, or why it is set aside: `clean` took more CPU time than `PAGE_SECONDS`, or the
+    reader said so.
     """
     if isinstance(page, SkippedPage):
         return page
     if page.clean is None:
         return without_signs(page if page.links else _with_text(page, _as_paragraphs(page)))
     try:
-        with deadline(seconds):
+        with deadline(PAGE_SECONDS):
             return without_signs(page.clean(page))
     except DeadlineError:
-        return SkippedPage(page.id, page.title, f"not cleaned within {seconds:g} s", page.where)
+        return SkippedPage(page.id, page.title, f"not cleaned within {PAGE_SECONDS:g} s", page.where)
 
 
 def _as_paragraphs(document: Document) -> str:

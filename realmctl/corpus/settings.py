@@ -140,10 +140,3 @@ class ChunkSettings(CorpusSettings):
     lowercase: bool = setting(
         "Lower-case the text. Only for a tokenizer that is trained here.", default=True, advanced=True
     )
-    page_seconds: float = setting(
-        "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.",
-        default=10.0,
-        at_least=0.001,
-        at_most=86_400,
-        advanced=True,
-    )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from realmctl.errors import ConfigError
 from realmctl.pipeline.fields import roles
@@ -46,8 +46,17 @@ def classes_by_name(package: str, folder: Path) -> dict[str, str]:
 
 def own_stages() -> dict[str, type[Stage]]:
     """{command: stage} of `own_names`, in the order of the data flow."""
-    found: dict[str, Any] = {name: object_at(where) for name, where in own_names().items()}
-    return in_order(found)
+    return in_order({name: stage_at(name, where) for name, where in own_names().items()})
+
+
+def stage_at(name: str, where: str) -> type[Stage]:
+    """Import a stage of `own_names`. Raises ConfigError where it has another name than its room says."""
+    stage: Any = object_at(where)
+    if stage.command() != name:
+        raise ConfigError(
+            f"{where}: OFFERS names the stage {name!r}, and its file {stage.command()!r}. Give both one name."
+        )
+    return cast(type[Stage], stage)
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:

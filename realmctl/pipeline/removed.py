@@ -82,6 +82,9 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
     (("spider-init",), ("--keep-rate",), f"it is 0.5, as in the paper. {OUT}"),
     (("rank",), ("--rrf-k",), f"it is 60, as in the paper. --bm25-weight weighs the two rankings. {OUT}"),
     (("mine-negatives",), ("--first-rank", "--last-rank"), f"negatives are of the first 100 ranks. {OUT}"),
+    (("mine-negatives",), ("--choose", "--seed"), f"the best of the ranking are taken. {OUT}"),
+    (("judge",), ("--passage-length",), f"a passage is cut at 2,048 characters. {OUT}"),
+    (("chunk",), ("--page-seconds",), f"a page that takes 10 seconds of CPU time is set aside. {OUT}"),
     (("mine-negatives",), ("--margin",), "write --relative-margin, which needs no scale."),
     (("plan",), ("--calibrate",), f"every plan is measured now. {OUT}"),
     (

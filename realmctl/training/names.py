@@ -7,7 +7,7 @@ from realmctl.registry import Registry
 READERS = Registry(
     "reader of pre-training",
     group="realmctl.readers",
-    core={"masked": "realmctl.training.readers.masked:MaskedReader"},
+    core={"masked": "realmctl.training.readers:MaskedReader"},
 )
 RETRIEVER_LOSSES = Registry(
     "loss of the retriever",

@@ -48,7 +48,7 @@ from realmctl.training.data.order import span_order
 from realmctl.training.data.own_blocks import OwnBlocks
 from realmctl.training.losses import RetrieverLoss, retriever_loss
 from realmctl.training.objective import Objective, Sums
-from realmctl.training.readers.reader import PretrainReader, pretrain_reader
+from realmctl.training.readers import PretrainReader, pretrain_reader
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings.pretrain import PretrainSettings
 

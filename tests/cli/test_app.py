@@ -84,7 +84,8 @@ def test_no_help_cuts_a_name_and_switches_are_shown_once(realmctl):
         text = realmctl(name, "--help-all")[1]
         assert "…" not in text and max(map(len, text.splitlines())) <= 80
         for parameter in command.params:
-            if parameter.param_type_name == "option" and parameter.name != "help_all":  # it shows itself
+            hidden = getattr(parameter, "hidden", False) or parameter.name == "help_all"  # it shows itself
+            if parameter.param_type_name == "option" and not hidden:
                 switch = f"--[no-]{parameter.opts[0][2:]}"
                 assert f"{switch if parameter.secondary_opts else parameter.opts[0]} " in text, (name, parameter.name)
     assert "[default: (on)]" in realmctl("pretrain", "--help-all")[1]

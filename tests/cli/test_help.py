@@ -32,6 +32,15 @@ def test_help_says_how_many_more_options_there_are_and_help_all_lists_them(realm
     assert {"--spans", "--steps", "--candidates", "--device"} <= options(first)
 
 
+def test_an_option_with_one_choice_is_taken_and_not_shown(realmctl):
+    every = options(realmctl("pretrain", "--help-all")[1])
+    assert "--candidates-from" not in every and "--reader" in every, (
+        "a package may offer a source of candidates, the lab offers a reader"
+    )
+    code, _, err = realmctl("pretrain", "--candidates-from", "nowhere")
+    assert code == 2 and "--candidates-from: 'nowhere' is not one of index" in err
+
+
 def test_panels_say_what_an_option_concerns_and_which_room_adds_it(realmctl):
     found = panels(realmctl("pretrain", "--help-all")[1])
     titles = [title for title in found if title != "Options"]

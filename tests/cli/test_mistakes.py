@@ -64,12 +64,6 @@ def test_numbers_that_cannot_work(realmctl, chain, option, value, message):
     assert code == 2 and message in one_paragraph(err)
 
 
-@pytest.mark.parametrize("seconds", ["1e300", "0", "-1", "86401"])
-def test_seconds_that_no_timer_takes(realmctl, corpus, seconds):
-    code, _, err = realmctl("chunk", corpus, "--page-seconds", seconds)
-    assert code == 2 and "--page-seconds" in one_paragraph(err)
-
-
 def test_a_report_is_a_file(realmctl, scores):
     Path("folder").mkdir()
     code, _, err = realmctl("report", scores.path, "--out", "folder")
@@ -104,9 +98,9 @@ def test_damaged_scores_are_refused_by_a_report(realmctl, scores, name, old, new
 
 
 def test_pipeline_numbers_reach_the_stage_as_written(realmctl, corpus):
-    Path("p.yaml").write_text(f"stages:\n  blocks: {{stage: chunk, corpus: {corpus}, page-seconds: 1:30}}\n")
+    Path("p.yaml").write_text(f"stages:\n  blocks: {{stage: chunk, corpus: {corpus}, max-wordpieces: 1:30}}\n")
     code, _, err = realmctl("run", "p.yaml", "--dry-run")
-    assert code == 2 and "blocks.page-seconds: '1:30' is not a finite number" in one_paragraph(err)
+    assert code == 2 and "blocks.max-wordpieces: '1:30' is not a whole number" in one_paragraph(err)
 
 
 def test_ls_shows_what_the_stages_found(realmctl, scores):

@@ -12,6 +12,7 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.artifacts.hashing import digest_source, files_below
 from realmctl.artifacts.records import Records
+from realmctl.corpus import document
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
@@ -263,13 +264,14 @@ def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
     assert cleaned(raw) == Document("4", "A", "A is b.", ((5, 6, "B"),))
 
 
-def test_a_page_that_hangs_is_set_aside():
+def test_a_page_that_hangs_is_set_aside(monkeypatch):
     def hang(page):
         while True:
             pass
 
     page = Document("4", "Slow", "x", clean=hang)
-    assert cleaned(page, seconds=0.05) == SkippedPage("4", "Slow", "not cleaned within 0.05 s")
+    monkeypatch.setattr(document, "PAGE_SECONDS", 0.05)
+    assert cleaned(page) == SkippedPage("4", "Slow", "not cleaned within 0.05 s")
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", '{"id": 1, "text": " "}\n'])

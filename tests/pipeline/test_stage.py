@@ -13,8 +13,7 @@ import pytest
 
 from realmctl.artifacts import Origin, open_artifact, writing
 from realmctl.errors import AccessError, ConfigError, InputError, MismatchError, ResourceError
-from realmctl.pipeline import Stage, flag_of, roles, runtime, setting
-from realmctl.pipeline.discovery import discover
+from realmctl.pipeline import Stage, discovery, flag_of, roles, runtime, setting
 from realmctl.pipeline.fields import heeded
 from tests.fixtures.small_stages import Child, Model, Plain
 
@@ -261,11 +260,11 @@ def test_a_file_of_stages_holds_exactly_one(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     import some_stages  # type: ignore[import-not-found]
 
-    found = discover(some_stages)
+    found = discovery.discover(some_stages)
     assert list(found) == ["one-stage"] and found["one-stage"].command() == "one-stage"
     (folder / "two.py").write_text(stage.format("One") + stage.format("Two"))
     with pytest.raises(ConfigError, match=r"two\.py"):
-        discover(some_stages)
+        discovery.discover(some_stages)
     assert isinstance(some_stages, types.ModuleType)
 
 
@@ -307,3 +306,9 @@ def test_a_disk_that_is_full(tmp_path):
         assert fill(disk / "plain").strip().endswith("v2")
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_a_room_names_its_stage_as_its_file(monkeypatch):
+    monkeypatch.setattr(discovery, "offered", lambda group: {"cut": "stages.chunk:Chunk"})
+    with pytest.raises(ConfigError, match=r"OFFERS names the stage 'cut', and its file 'chunk'\. Give both one name"):
+        discovery.own_stages()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts.records import Records
-from realmctl.corpus import chunking
+from realmctl.corpus import chunking, document
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.sentences import PUNKT_FILES
@@ -143,9 +143,10 @@ def test_a_page_that_hangs_is_listed(source, tmp_path, monkeypatch):
         return clean(text, media)
 
     monkeypatch.setattr(wikitext, "prose", hang)
+    monkeypatch.setattr(document, "PAGE_SECONDS", 0.3)
     tokenizer = train(WORDS * 3, TokenizerRecipe("wordpiece", 200))
     tokenizer.save(tmp_path / "t")
-    made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(tmp_path / "blocks")
+    made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), workers=1).make(tmp_path / "blocks")
     assert list(Records(made.file("quarantine.jsonl.zst"))) == [
         {"id": "7", "title": "Page 7", "reason": "not cleaned within 0.3 s"}
     ]
@@ -206,7 +207,6 @@ def test_an_error_leaves_no_artifact(tmp_path):
         ({"max_wordpieces": 20}, "--max-wordpieces 20"),
         ({"tokenizer": "train:many"}, "--tokenizer"),
         ({"tokenizer": "train:5"}, "--tokenizer"),
-        ({"page_seconds": 0.0}, "--page-seconds 0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_first(source, tmp_path, settings, message):

@@ -16,7 +16,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
-from realmctl.training.readers.reader import PretrainReader
+from realmctl.training.readers import PretrainReader
 from realmctl.training.settings.pretrain import PretrainSettings
 
 UNSEEN = 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
@@ -23,6 +23,7 @@ class Format:
 
     name: str
     read: Callable[[CorpusFile], Iterator[Found]]
+    _: KW_ONLY
     has_fields: bool = False
     is_one: bool = False
     is_binary: bool = False

@@ -9,7 +9,7 @@ from transformers import MPNetConfig, MPNetForMaskedLM, MPNetModel
 
 from realmctl.extras.families.lm_head import LmHead
 from realmctl.extras.families.padded import Padded
-from realmctl.models.families.bert_shaped import BertNamed
+from realmctl.models.families.bert import BertNamed
 
 PADDING = 1
 """transformers takes this id for padding, whatever config.json says. Positions begin behind it."""

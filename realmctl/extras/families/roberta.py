@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from realmctl.extras.families.lm_head import LmHead
-from realmctl.models.families.bert_shaped import BertShaped
+from realmctl.models.families.bert import BertShaped
 
 
 class Roberta(LmHead, BertShaped):

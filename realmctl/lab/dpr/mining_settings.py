@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from realmctl.pipeline import Settings, setting
-from realmctl.pipeline.values import LARGEST_INT
 
 
 class MiningSettings(Settings):
@@ -22,12 +19,6 @@ class MiningSettings(Settings):
         at_most=1,
         advanced=True,
     )
-    choose: Literal["best", "random"] = setting(
-        "Which of the passages that may be negatives are taken: the best ones of the ranking, or some by chance.",
-        default="best",
-        advanced=True,
-    )
-    seed: int = setting("Seed of the choice.", default=0, at_least=0, at_most=LARGEST_INT, used_with="choose=random")
 
     def far_enough(self, score: float | None, best: float | None) -> bool:
         """Return whether a passage of this score is a negative beside a positive one. None is the score of what was not found."""

@@ -11,9 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from zlib import crc32
-
-import numpy as np
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, read_description
@@ -92,7 +89,7 @@ def mine(
                 if not good:
                     counts["without_positive"] += 1
                     continue
-                chosen = _chosen(texts[query], good, others, held, settings, scorer, counts, query)
+                chosen = _chosen(texts[query], good, others, held, settings, scorer, counts)
                 if not chosen:
                     counts["without_negative"] += 1
                     continue
@@ -183,17 +180,13 @@ class _Places:
 def _chosen(
     question: str,
     good: Sequence[FoundPassage],
-    others: list[FoundPassage],
+    others: Sequence[FoundPassage],
     held: Mapping[int, Block],
     settings: MiningSettings,
     scorer: Reranking | None,
     counts: Counter[str],
-    query: str,
 ) -> list[FoundPassage]:
     """Return the negatives of a question. With a scorer, it also gives the passages their scores."""
-    if settings.choose == "random":
-        order = np.random.default_rng([settings.seed, crc32(query.encode())]).permutation(len(others))
-        others = [others[place] for place in order]
     if scorer is not None:
         _score(question, good, held, scorer)
     best = max((one.score for one in good if one.score is not None), default=None)

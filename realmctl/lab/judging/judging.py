@@ -31,7 +31,8 @@ ROUNDS = 3
 """How often a pair is asked for whose answer has no grade."""
 LONGEST_REPEATED = 500
 """Characters of an answer without a grade that are shown to the model again."""
-CHARACTERS_OF_A_TOKEN = 4
+LONGEST_PASSAGE = 4 * 512
+"""Characters of a passage in a prompt: some 512 tokens, more than a block has. A longer one is cut at its end."""
 Pair = tuple[str, str]
 """Ids of a query and of a passage, as a TREC run has them."""
 
@@ -174,14 +175,15 @@ def _pool(settings: JudgeSettings, texts: Mapping[str, str], people: Mapping[str
 
 def _passages(settings: JudgeSettings, wanted: set[str]) -> dict[str, JudgedText]:
     """The texts of blocks and documents with these ids. Of a document its blocks, in order, up to the longest passage."""
-    longest = CHARACTERS_OF_A_TOKEN * settings.passage_length
     titles, pieces = dict[str, str](), defaultdict[str, list[str]](list)
     for block in Corpus(settings.blocks):
         for name in {trec_name(block.id), trec_name(block.document)} & wanted:
             titles.setdefault(name, block.title)
-            if sum(map(len, pieces[name])) <= longest:
+            if sum(map(len, pieces[name])) <= LONGEST_PASSAGE:
                 pieces[name].append(block.text)
-    return {name: JudgedText(titles[name], shortened("\n".join(texts), longest)) for name, texts in pieces.items()}
+    return {
+        name: JudgedText(titles[name], shortened("\n".join(texts), LONGEST_PASSAGE)) for name, texts in pieces.items()
+    }
 
 
 def _request(settings: JudgeSettings, kind: str, pair: Pair, talk: Sequence[str], number: int) -> Request:

@@ -41,13 +41,6 @@ class JudgeSettings(EndpointSettings):
         at_most=10,
         advanced=True,
     )
-    passage_length: int = setting(
-        "Longest passage in a prompt, in tokens of four characters. A longer one is cut at its end.",
-        default=512,
-        at_least=8,
-        at_most=32_768,
-        advanced=True,
-    )
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT, advanced=True)
 
     @classmethod

@@ -30,7 +30,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import Queries, TaggedQueries
 from realmctl.training.objective import Sums
-from realmctl.training.readers.reader import PretrainReader
+from realmctl.training.readers import PretrainReader
 from realmctl.training.settings.pretrain import PretrainSettings
 
 

@@ -2,7 +2,7 @@
 
 The weights are in modules: a base model such as `BertModel`, and a masked language model such as `BertForMaskedLM` around it
 (`masked_lm.base_model`). BERT's are in `bert/modules.py`, those of other families are transformers'. A family says how their states are
-computed and where their parts are. Families that share the layers of BERT share its fast path (`bert_shaped.py`); others run
+computed and where their parts are. Families that share the layers of BERT share its fast path (`bert.py`); others run
 transformers' module over padded rows (`padded.py`).
 Legend: B rows, L tokens of the longest row, P positions read in each row, H hidden, V vocabulary, X anything.
 """

@@ -1,6 +1,6 @@
-"""Statistics of the candidates: the share of the most common block, and how many candidates a refresh changes.
+"""Statistics of the candidates, and how much a refresh changes: candidates, and the embeddings of the blocks.
 
-Legend: B queries, K blocks of a query, without the null document. A row number of -2 stands for a missing block.
+Legend: B queries, K blocks of a query, without the null document, C sampled rows, D dimension. A row number of -2 stands for a missing block.
 """
 
 from __future__ import annotations
@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from realmctl.index.protocol import RowIds
+from realmctl.artifacts.arrays import evenly_spaced
+from realmctl.index.protocol import Index, RowIds
 from realmctl.retrieval.search.candidates import ABSENT
 
 HUB_QUERIES = 256
 """Number of last queries over which `hub_share` is computed."""
 WATCHED_QUERIES = 64
 """Number of fixed queries whose candidates are compared from index to index."""
+SAMPLED_BLOCKS = 256
+"""Number of blocks, evenly spaced over the corpus, whose embeddings are compared."""
 
 
 class CandidateWatch:
@@ -57,3 +61,29 @@ class CandidateWatch:
         """Restore what `state` returned."""
         self._last = np.array(state["last"], dtype=np.int64)
         self._watched = None if state["watched"] is None else np.array(state["watched"], dtype=np.int64)
+
+
+def overlap(stale_BK: RowIds, fresh_BK: RowIds) -> float:
+    """Return the share of the stale candidates that are fresh candidates of the same query too; 1 if there are none.
+
+    Args:
+        stale_BK: Candidates of some queries from the old index, int64 [B, K].
+        fresh_BK: Candidates of the same query vectors from the new index.
+    """
+    there_BK = stale_BK != ABSENT
+    kept_BK = (stale_BK[:, :, None] == fresh_BK[:, None, :]).any(2) & there_BK
+    return float(kept_BK.sum()) / float(there_BK.sum()) if there_BK.any() else 1.0
+
+
+def index_drift(stale: Index, fresh: Index) -> float:
+    """Return the drift of the sampled blocks between two indexes of one corpus."""
+    rows = evenly_spaced(fresh.count, SAMPLED_BLOCKS)
+    return drift(stale.vectors(rows), fresh.vectors(rows))
+
+
+def drift(stale_CD: NDArray[np.floating], fresh_CD: NDArray[np.floating]) -> float:
+    """Return 1 minus the mean cosine of the old and the new embedding of a block: 0 for no drift, about 1 for unrelated ones."""
+    stale_CD, fresh_CD = stale_CD.astype(np.float64), fresh_CD.astype(np.float64)
+    norm_C = np.linalg.norm(stale_CD, axis=1) * np.linalg.norm(fresh_CD, axis=1)
+    cosine_C = (stale_CD * fresh_CD).sum(1) / np.maximum(norm_C, np.finfo(np.float64).tiny)
+    return float(1.0 - cosine_C.mean())

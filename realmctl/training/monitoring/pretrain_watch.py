@@ -24,8 +24,7 @@ from realmctl.spans.query import Query
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.alarms import Alarms, rules
-from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
-from realmctl.training.monitoring.index_change import index_drift, overlap
+from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch, index_drift, overlap
 from realmctl.training.monitoring.positive_blocks import PositiveBlocks
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.names import NEVER

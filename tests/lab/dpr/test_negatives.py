@@ -81,15 +81,11 @@ def test_negatives_are_those_of_the_ranking_that_the_settings_keep(
 
 
 def test_answers_say_what_is_relevant_and_three_programs_read_it(realmctl, chain: Chain, ranking, tmp_path):
-    made = MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions, choose="random").make(
-        tmp_path / "n"
-    )
+    made = MineNegatives(ranking=ranking, blocks=chain.blocks, questions=chain.questions).make(tmp_path / "n")
     answers = {question.question: question.answers for question in read_questions(chain.questions)}
     for record in records(made):
         scores = [one["score"] for one in record["negative_passages"]]
-        assert scores == sorted(scores, reverse=True), (
-            "the best of the ranking come first, also of those taken by chance"
-        )
+        assert scores == sorted(scores, reverse=True), "the best of the ranking come first"
     labelled = [*read_labelled(made.file("train.jsonl"))]
     assert len(labelled) == made.metrics["questions"] > 10
     for question in labelled:

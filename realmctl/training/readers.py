@@ -1,14 +1,20 @@
-"""REALM's reader: an encoder reads the query with [MASK] beside a block, and fills the masks (section 3.2)."""
+"""The readers p(y|z,x) of pre-training: the seam, hidden text and candidates in, log p(y|z,x) out, and REALM's own, `MaskedReader`.
+
+Another reader is a class in a package of its own, by its entry point or room (`realmctl.readers`), and `pretrain --reader NAME`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder, writing
 from realmctl.corpus.corpus import Corpus
@@ -20,15 +26,58 @@ from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.spans.query import Query
-from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import Queries, TaggedQueries
 from realmctl.tokens.frame import AROUND_ONE
-from realmctl.training.readers.reader import PretrainReader
+from realmctl.training.names import READERS
+from realmctl.training.objective import Sums
 from realmctl.training.settings.pretrain import PretrainSettings
 from realmctl.training.starts.encoder import starting_bert
 
 
+class PretrainReader(ABC):
+    """A reader of pre-training. Legend: B queries, N candidates, M hidden tokens.
+
+    module: What computes it, and is trained if the reader is. queries: What it is asked. is_trained: Whether it learns.
+    lr_multipliers: {module: factor} for modules whose learning rate differs from the schedule's.
+    chance: The loss of guessing all hidden tokens, in nats; 0 where it is not known.
+    """
+
+    module: nn.Module
+    queries: Queries
+    is_trained: bool = True
+    chance: float = 0.0
+    lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: PretrainSettings, corpus: Corpus, collator: Collator, retriever: Retriever) -> Self:
+        """Load the reader that the settings describe. Raises ConfigError and InputError where it cannot read these blocks."""
+
+    @abstractmethod
+    def hidden(self, query: Query) -> int:
+        """Number of the reader's tokens that are hidden in a query and asked for."""
+
+    @abstractmethod
+    def read(self, asked: QueryBatch, rows_BN: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return log p(y_m|z,x) of each hidden token with each block, float32 [B, N, M], and the slots with a token, bool [B, M].
+
+        rows_BN: rows of blocks. A negative row is the empty document. Gradients reach the module if its parameters take some.
+        """
+
+    @abstractmethod
+    def save(self, out: Writer) -> None:
+        """Write the trained reader as a part of the model. A reader that is a file from outside and did not learn writes nothing."""
+
+    def sums(self) -> Sums:
+        """Return metrics of what was read since the last call."""
+        return {}
+
+
 class MaskedReader(PretrainReader):
-    """A masked language model. Raises ConfigError when it has too few positions for a query beside a block."""
+    """REALM's reader: a masked language model reads the query with [MASK] beside a block, and fills the masks (section 3.2).
+
+    Raises ConfigError when it has too few positions for a query beside a block.
+    """
 
     module: Reader
     queries: TaggedQueries
@@ -76,3 +125,10 @@ class MaskedReader(PretrainReader):
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
             self.module.cpu().save(part.path)
             part.copy_folder(".", tokenizer_folder(self.settings.blocks))
+
+
+def pretrain_reader(
+    settings: PretrainSettings, corpus: Corpus, collator: Collator, retriever: Retriever
+) -> PretrainReader:
+    """Load the reader that the settings name. Raises what `PretrainReader.of` and `Registry.load` raise."""
+    return READERS.load(settings.reader_name, PretrainReader).of(settings, corpus, collator, retriever)

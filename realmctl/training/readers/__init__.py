@@ -1,1 +1,0 @@
-"""The readers p(y|z,x) of pre-training: one seam, and REALM's own."""
