@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("checkouts", nargs=2, type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--blocks", type=int, default=40, help="generated documents, of one block each")
+    parser.add_argument("--only", default="", help="rows whose name holds this, such as search")
     parser.add_argument("--documents", type=Path, help="documents in JSON lines, instead of generated ones")
     parser.add_argument(
         "--encoder", type=Path, help="folder of a sentence encoder, instead of a random BERT of one layer"
@@ -98,6 +99,8 @@ def main() -> None:
                 seconds(side, folder, command)
         print("| command | before | CPU seconds | ratio (spread) |\n|---|--:|--:|--:|")
         for place_of_row, (row, command) in enumerate(ROWS.items()):
+            if given.only not in row:
+                continue
             rounds = [
                 [
                     seconds(side, folder, command.format(out=f"{place_of_row}-{number}"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from row import DisagreementError, Result, Row, Side, Work, least_cosine, precisions
 
-LENGTH, BATCH = 288, 4
+LENGTH, BATCH = 288, {"fp32": 4, "bf16": 16}
 
 
 def encoder() -> Path:
@@ -35,7 +35,7 @@ def texts_in(folder: Path) -> list[str]:
 
 
 def ours(precision: str, folder: Path) -> Work:
-    """What `realmctl embed` does: batches of 4 sorted by length."""
+    """What `realmctl embed` does: batches sorted by length."""
     import torch
     from tokenizers import Tokenizer as LibraryTokenizer
 
@@ -57,8 +57,8 @@ def ours(precision: str, folder: Path) -> Work:
         order = np.argsort([len(ids) for ids in tokens], kind="stable")
         vectors = np.empty((len(texts), bert.config.hidden_size), np.float32)
         with autocast(torch.device("cpu"), precision):
-            for start in range(0, len(order), BATCH):
-                rows = order[start : start + BATCH]
+            for start in range(0, len(order), BATCH[precision]):
+                rows = order[start : start + BATCH[precision]]
                 vectors[rows] = cls_state(bert, collator.query([tokens[row] for row in rows], LENGTH)).float().numpy()
         return vectors
 
