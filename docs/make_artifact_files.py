@@ -22,7 +22,7 @@ _BERT = {
     "model.safetensors": "its weights; `AutoModel.from_pretrained` loads the folder",
     **_TOKENIZER,
 }
-_METRICS = {"metrics.jsonl": "the training log, one JSON object a step"}
+_METRICS = {"metrics.jsonl": "the training log"}
 
 
 @dataclass(frozen=True)
@@ -423,7 +423,7 @@ def contents(name: str, kind: Kind) -> Iterator[tuple[str, str]]:
     if {*_TOKENIZER_FOLDER} & {*kind.files} or name == "encoder":
         yield (
             "`tokenizer/`" if name != "encoder" else "a tokenizer",
-            "`tokenizer.json` with its options, and `vocab.txt` of a WordPiece tokenizer",
+            "",
         )
     for part, text in kind.parts.items():
         yield f"part `{part}/`", _when(text, condition(kind, part))
