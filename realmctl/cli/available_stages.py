@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from realmctl import registry
 from realmctl.cli import commands
@@ -27,10 +28,19 @@ def available_stages() -> dict[str, type[Stage]]:
     return {**{name: stage for name, stage in own_stages().items() if name not in unusable}, **added}
 
 
-def stages_by_name() -> dict[str, str | type[Stage]]:
-    """The same, but realmctl's as "module:Class": a command needs its own stage alone."""
+Offer = str | type[Stage]
+"""A stage as "module:Class", which is not imported yet, or the stage of a plug-in."""
+
+
+def stages_by_name() -> dict[str, Offer]:
+    """The same, without importing realmctl's: a command needs its own stage alone."""
     added, unusable = stages_of_plugins()
     return {**{name: where for name, where in own_names().items() if name not in unusable}, **added}
+
+
+def stage_of(offer: Offer) -> type[Stage]:
+    """The stage that is offered."""
+    return cast(type[Stage], registry.object_at(offer)) if isinstance(offer, str) else offer
 
 
 def stages_of_plugins() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:

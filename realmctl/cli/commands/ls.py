@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ class Ls(InWorkspace):
     def run(self, show: Show) -> None:
         listed_in = catalogue.in_workspace(self.folder, self.workspace) if self.folder else self.workspace
         versions = catalogue.listing(listed_in)
-        headlines = {version.path: _headline(version) for version in versions}
+        stages = available_stages.stages_by_name()
+        headlines = {version.path: _headline(version, stages) for version in versions}
         several = len({version.path.parent for version in versions}) < len(versions)
         varying = (
             _varying(versions, known_in([listed_in.parent if is_series(listed_in) else listed_in, self.workspace]))
@@ -58,10 +59,9 @@ def _varying(versions: Sequence[catalogue.Version], known: Known) -> dict[Path, 
     return found
 
 
-def _headline(version: catalogue.Version) -> str:
+def _headline(version: catalogue.Version, stages: Mapping[str, available_stages.Offer]) -> str:
     """Return the headline of the stage that made an artifact; all metrics if no stage made it, as after `import`."""
     if version.manifest is None:
         return ""
-    stage = available_stages.available_stages().get(version.manifest.stage)
-    metrics = version.manifest.metrics
-    return stage.headline_text(metrics) if stage else headline_text(("*",), metrics)
+    offer, metrics = stages.get(version.manifest.stage), version.manifest.metrics
+    return available_stages.stage_of(offer).headline_text(metrics) if offer else headline_text(("*",), metrics)
