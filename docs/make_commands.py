@@ -25,6 +25,8 @@ SHARED_BY = 2
 """An option is described once if it has one meaning in so many commands."""
 COMMON_BY = 20
 """It belongs to most commands, and is not named at each, if it has one meaning in so many."""
+MOST_CHOICES = 12
+"""The values of an option that has more stand in its help alone, and on the pages on formats and on scoring."""
 OF_TRAININGS = "--checkpoint-every"
 """A command with this option is a training. What all trainings have, with one meaning and one default, is not named at each."""
 RANGE = re.compile(
@@ -154,6 +156,8 @@ def _meaning(parameter: Any) -> str:
         text = text[: series.start()]
     if names := re.fullmatch(r"<(?!int)(.+)>", parameter.metavar or ""):  # those that packages can add to
         choices = names[1].split("|")
+    if len(choices) > MOST_CHOICES:
+        return f"{text} `--help-all` lists them."
     unnamed = [choice for choice in choices if choice not in text]
     return f"{text} One of: {', '.join(choices)}." if unnamed else text
 

@@ -7,7 +7,7 @@ In the order of reading:
     writer.py       writing and committing
     series.py       numbered versions, one writer at a time; unfinished.py: runs that were killed, and resuming them
     lineage.py      what belongs together; description.py: small JSON files that say what an artifact is
-    lease.py, gc.py readers tell `realmctl gc` what is in use; what nothing needs is deleted
+    lease.py        readers tell `realmctl gc` what is in use
     catalogue.py    `ls`, `show` and `verify`; catalogue_text.py, file_kinds.py
     records.py, arrays.py    texts and numbers in files
     folder.py, hashing.py, disk.py, temporary.py    names and files of a folder, hashes and seals, safe reads and durable writes
