@@ -7,12 +7,15 @@ also with warm-up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, overload
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
+from realmctl.errors import InputError
 from realmctl.models.bert.modules import Encoder
 from realmctl.models.families.known import family_of
 
@@ -72,13 +75,13 @@ def layer_lr_multipliers(base: Encoder, decay: float) -> dict[nn.Module, float]:
     return {module: decay**distance for distance, module in enumerate(reversed(family_of(base).from_below(base)))}
 
 
-class BertAdamW(torch.optim.AdamW):
+class BertAdamW:
     """BERT's AdamW, computed by PyTorch's fused AdamW.
 
     To switch bias correction off, the step counter starts at a number where the correction is 1. `bias_correction`
     switches it on again. Short runs need it: without it the first hundreds of updates are several times too large, because
     the second moments average over a thousand steps. `step` first clips the gradients to a global norm of `clip`.
-    `gradient_norm` is the norm before clipping.
+    `gradient_norm` is the norm before clipping. It is no `torch.optim.Optimizer`, whose methods import PyTorch's compiler: a second for each training.
     """
 
     def __init__(
@@ -92,30 +95,79 @@ class BertAdamW(torch.optim.AdamW):
         betas: tuple[float, float] = (0.9, 0.999),
         bias_correction: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=True)
-        self.clip = clip
+        groups = [each if isinstance(each, dict) else {"params": [each]} for each in params]
+        self.param_groups: list[dict[str, Any]] = [
+            {"lr": lr, "weight_decay": weight_decay, **group} for group in groups
+        ]
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.eps, self.clip, self.betas = eps, clip, betas
         self.first_step = 0.0 if bias_correction else _LONG_AGO
         self.gradient_norm = torch.zeros(())
+
+    @property
+    def _parameters(self) -> list[Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def set_lr(self, lr: float) -> None:
         """Set the learning rate of the next step. Groups with a multiplier use `lr` times the multiplier."""
         for group in self.param_groups:
             group["lr"] = lr * group.get("lr_multiplier", 1.0)
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    @torch.no_grad()
+    def step(self) -> None:
         """Clip, then update every parameter that has a gradient."""
-        trained = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
+        trained = [parameter for parameter in self._parameters if parameter.grad is not None]
         self.gradient_norm = nn.utils.clip_grad_norm_(trained, self.clip)
         for parameter in trained:
-            if not self.state[parameter]:
+            if parameter not in self.state:
                 self.state[parameter] = {
                     "step": torch.full((), self.first_step, dtype=torch.float32, device=parameter.device),
                     "exp_avg": torch.zeros_like(parameter),
                     "exp_avg_sq": torch.zeros_like(parameter),
                 }
-        loss: float | None = super().step(closure)
-        return loss
+        for group in self.param_groups:
+            if updated := [parameter for parameter in group["params"] if parameter.grad is not None]:
+                slots = [self.state[parameter] for parameter in updated]
+                adamw(
+                    updated,
+                    [parameter.grad for parameter in updated if parameter.grad is not None],
+                    [slot["exp_avg"] for slot in slots],
+                    [slot["exp_avg_sq"] for slot in slots],
+                    [],
+                    [slot["step"] for slot in slots],
+                    fused=True,
+                    amsgrad=False,
+                    beta1=self.betas[0],
+                    beta2=self.betas[1],
+                    lr=group["lr"],
+                    weight_decay=group["weight_decay"],
+                    eps=self.eps,
+                    maximize=False,
+                )
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state for a checkpoint, as tensors named `<parameter number>.<name>`.
+
+        Learning rates and weight decays are left out: they are settings, and the schedule sets the rate at each step.
+        """
+        numbered = [(number, self.state.get(parameter, {})) for number, parameter in enumerate(self._parameters)]
+        return {f"{number}.{name}": value for number, slots in numbered for name, value in slots.items()}
+
+    def restore(self, tensors: Mapping[str, Tensor], where: Path | str) -> None:
+        """Load what `tensors` gave. Raises InputError when a tensor does not fit its parameter."""
+        parameters = self._parameters
+        self.state = {}
+        for key, tensor in tensors.items():
+            number, _, name = key.partition(".")
+            if int(number) >= len(parameters) or (tensor.ndim and tensor.shape != parameters[int(number)].shape):
+                raise InputError(
+                    f"The optimizer state in {where} has a tensor '{key}' of shape {tuple(tensor.shape)} that "
+                    "fits no parameter of this model. The checkpoint is from a run with another model."
+                )
+            parameter = parameters[int(number)]
+            self.state.setdefault(parameter, {})[name] = tensor.to(parameter.device)

@@ -213,27 +213,3 @@ def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer's state for a checkpoint, as tensors named `<parameter number>.<name>`.
-
-    Learning rates and weight decays are left out: they are settings, and the schedule sets the rate at each step.
-    """
-    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
-    return {f"{number}.{name}": value for number, slots in state.items() for name, value in slots.items()}
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: Path | str) -> None:
-    """Load the tensors of `optimizer_tensors`. Raises InputError when a tensor does not fit its parameter."""
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        number, _, name = key.partition(".")
-        if int(number) >= len(parameters) or (tensor.ndim and tensor.shape != parameters[int(number)].shape):
-            raise InputError(
-                f"The optimizer state in {where} has a tensor '{key}' of shape {tuple(tensor.shape)} that "
-                "fits no parameter of this model. The checkpoint is from a run with another model."
-            )
-        state.setdefault(int(number), {})[name] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -22,7 +22,8 @@ from realmctl.artifacts.disk import QUARANTINE, set_aside, sync
 from realmctl.artifacts.hashing import digest_file, read_sealed, write_sealed
 from realmctl.errors import InputError, as_realmctl_error
 from realmctl.log import warn
-from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
+from realmctl.models.optimizer import BertAdamW
+from realmctl.models.weights import load_tensors, save_tensors
 
 KEPT = 2
 WEIGHTS, MOMENTS, METRICS, STATE = "modules.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"
@@ -37,7 +38,7 @@ class Checkpoints:
 
     folder: Path
     modules: nn.Module
-    optimizer: torch.optim.Optimizer
+    optimizer: BertAdamW
     metrics: Path
 
     def largest_bytes(self) -> int:
@@ -105,7 +106,7 @@ class Checkpoints:
     def _write(self, partial: Path, step: int, state: Mapping[str, object], sound: bool) -> None:
         partial.mkdir()
         save_tensors(module_tensors(self.modules), partial / WEIGHTS)
-        save_tensors(optimizer_tensors(self.optimizer), partial / MOMENTS)
+        save_tensors(self.optimizer.tensors(), partial / MOMENTS)
         shutil.copyfile(self.metrics, partial / METRICS)
         files = {name: digest_file(partial / name) for name in (WEIGHTS, MOMENTS, METRICS)}
         write_sealed(partial / STATE, {"step": step, "objective": state, "sound": sound, "files": files})
@@ -122,7 +123,7 @@ class Checkpoints:
         weights, moments = load_tensors(folder / WEIGHTS), load_tensors(folder / MOMENTS)
         restore_objective(state["objective"])  # first, because it can fail and must leave the initial weights then
         restore_modules(self.modules, weights, folder)
-        restore_optimizer(self.optimizer, moments, folder)
+        self.optimizer.restore(moments, folder)
         self._restore_metrics(folder / METRICS)
         return int(state["step"])
 

@@ -320,7 +320,7 @@ class _Run(Generic[Part]):
         """Update the weights. Returns the norm of the gradient."""
         self.optimizer.set_lr(rate)
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         return float(self.optimizer.gradient_norm)
 
     def _diverged(self, step: int, why: str) -> QualityError:

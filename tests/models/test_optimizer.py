@@ -6,7 +6,7 @@ from realmctl.errors import InputError
 from realmctl.models.bert.config import BertConfig
 from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups, layer_lr_multipliers
-from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
+from realmctl.models.weights import load_tensors, save_tensors
 from realmctl.training.settings.base import TrainSettings
 
 
@@ -92,9 +92,9 @@ def test_a_restored_optimizer_goes_on_bit_for_bit(tmp_path) -> None:
     small_run(first, straight, range(5))
     second = BertAdamW(decay_groups([resumed]))
     small_run(second, resumed, range(2))
-    save_tensors(optimizer_tensors(second), tmp_path / "optimizer.safetensors")
+    save_tensors(second.tensors(), tmp_path / "optimizer.safetensors")
     third = BertAdamW(decay_groups([resumed]))
-    restore_optimizer(third, load_tensors(tmp_path / "optimizer.safetensors"), tmp_path)
+    third.restore(load_tensors(tmp_path / "optimizer.safetensors"), tmp_path)
     small_run(third, resumed, range(2, 5))
     assert torch.equal(straight.weight, resumed.weight)
     assert torch.equal(straight.bias, resumed.bias)
@@ -105,7 +105,7 @@ def test_the_state_of_another_model_is_refused() -> None:
     optimizer = BertAdamW(decay_groups([one]))
     small_run(optimizer, one, range(1))
     with pytest.raises(InputError, match="another model"):
-        restore_optimizer(BertAdamW(decay_groups([other])), optimizer_tensors(optimizer), "here")
+        BertAdamW(decay_groups([other])).restore(optimizer.tensors(), "here")
 
 
 def test_learning_rates_fall_from_layer_to_layer_and_the_head_keeps_the_whole_rate() -> None:

@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError
 
 from realmctl.errors import InputError, ResourceError
+from realmctl.models.optimizer import BertAdamW
 from realmctl.training import checkpoint
 from realmctl.training.checkpoint import Checkpoints, newest_sound, remove_later, restore_modules, step_of
 from realmctl.training.loop import train
@@ -120,7 +121,7 @@ def test_a_damaged_log_is_kept_in_quarantine_and_restored_from_the_checkpoint(un
 def checkpoints_in(folder):
     modules, metrics = Parabola().modules, folder / "metrics.jsonl"
     metrics.touch()
-    return Checkpoints(folder, modules, torch.optim.AdamW(modules.parameters()), metrics)
+    return Checkpoints(folder, modules, BertAdamW(modules.parameters()), metrics)
 
 
 def test_the_newest_two_checkpoints_are_kept_and_the_newest_sound_one(tmp_path):
@@ -157,7 +158,7 @@ def test_a_state_that_the_objective_cannot_restore_falls_back_with_the_initial_w
     """The index that a checkpoint names may be lost for good."""
     shutil.copytree(unfinished, tmp_path / "run")
     objective = Parabola()
-    optimizer = torch.optim.AdamW(objective.modules.parameters())
+    optimizer = BertAdamW(objective.modules.parameters())
     folder = tmp_path / "run/.scratch/checkpoints"
     checkpoints = Checkpoints(folder, objective.modules, optimizer, tmp_path / "run/metrics.jsonl")
 
@@ -165,7 +166,7 @@ def test_a_state_that_the_objective_cannot_restore_falls_back_with_the_initial_w
         raise InputError("The index is gone.")
 
     assert checkpoints.restore(refuse) == 0
-    assert objective.weight.weight.item() == 0 and not optimizer.state_dict()["state"]
+    assert objective.weight.weight.item() == 0 and not optimizer.state
     assert not list(folder.glob("step-*"))
 
 
