@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 
@@ -63,7 +64,14 @@ def test_a_run_does_not_go_on_with_another_snapshot_than_the_checkpoint_names(ch
 def test_training_waits_for_an_index_that_is_too_old(chain, started, live, retriever, capsys):
     current = IndexInUse(chain.index, "cpu", started("background", max_index_age=3))
     assert [current.renew(step, retriever) for step in range(4)] == [{"index_age_steps": age} for age in range(4)]
-    thread = threading.Timer(0.4, lambda: deliver(live, 4))
+
+    def deliver_late():
+        while not live.snapshots.has(4):
+            time.sleep(0.01)
+        time.sleep(0.4)
+        deliver(live, 4)
+
+    thread = threading.Thread(target=deliver_late, daemon=True)
     thread.start()
     told = current.renew(4, retriever)
     thread.join()
