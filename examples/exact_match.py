@@ -9,7 +9,7 @@ The rules, written before any test question was answered:
    in both, so it knows no arm. Settings were chosen on questions that were held out of these files.
 2. An arm is a retriever after its pre-training, with its index, or BM25. The reader is fine-tuned alike with each (ARM), the retriever frozen: recall is that of
    pre-training. Five blocks are read.
-3. Measures of each question: exact match and F1, and whether one of the 1, 5 and 20 best blocks holds an answer. A seed is one pre-training, and one fine-tuning of
+3. Measures of each question: exact match, F1 (where answers are patterns, exact match again), and whether one of the 1, 5 and 20 best blocks holds an answer. A seed is one pre-training, and one fine-tuning of
    that seed.
 4. The claim: exact match of `realm` is above that of `orqa` on all questions together. It is shown if the difference is above 0 on every one of three seeds, and
    its mean is .005 or more. `bm25` and the start of both, `ict`, are told beside it.
@@ -103,7 +103,7 @@ def run(given: argparse.Namespace) -> None:
                 qa_model=qa, blocks=blocks, questions=Path(file), regex_answers="trec" in name, hits=20
             ).make(given.workspace / f"{arm}-{seed}" / name)
             rows = [json.loads(line) for line in scores.file("per-query.jsonl").read_text("utf-8").splitlines()]
-            values = {measure: [round(float(row[measure]), 4) for row in rows] for measure in MEASURES}
+            values = {measure: [round(float(row.get(measure, row["em"])), 4) for row in rows] for measure in MEASURES}
             record = {"arm": arm, "seed": int(seed), "set": name, "values": values}
             with given.results.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(record) + "\n")
