@@ -1,7 +1,7 @@
 """Take the pictures of `serve` and of a report, from the workspace of a finished `realmctl demo`, with Chromium; or the one of a search.
 
     python docs/make_screenshots.py demo/artifacts "With what was Nerto Brostardo honoured?"
-    python docs/make_screenshots.py artifacts "what happens when I kill a training run" search.png
+    python docs/make_screenshots.py artifacts "QUESTION" search.png
 
 The pictures are not made in tests: their scores are those of one run.
 """
