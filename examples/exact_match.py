@@ -204,7 +204,27 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
             statistics.fmean(not there and not em for em, there in pairs),
         ]
         lines.append(f"| {arm} | " + " | ".join(f"{share:.3f}".lstrip("0") for share in shares) + " |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *found_apart(whole, sets), ""])
+
+
+def found_apart(whole: Mapping[str, Mapping[int, Mapping[str, Any]]], sets: Sequence[str]) -> list[str]:
+    """How many questions have an answer in the five blocks of `realm`, of `orqa` or of both, and which share of them is right, as Markdown."""
+    if not {"realm", "orqa"} <= whole.keys():
+        return []
+    right: dict[str, list[tuple[float, float]]] = {"both": [], "`realm` alone": [], "`orqa` alone": []}
+    seeds = whole["realm"].keys() & whole["orqa"].keys()
+    for ours, theirs in ((whole["realm"][seed][name], whole["orqa"][seed][name]) for seed in seeds for name in sets):
+        rows = zip(ours["recall@5"], theirs["recall@5"], ours["em"], theirs["em"], strict=True)
+        for in_ours, in_theirs, em, other in rows:
+            if in_ours or in_theirs:
+                place = "both" if in_ours and in_theirs else "`realm` alone" if in_ours else "`orqa` alone"
+                right[place].append((em, other))
+    lines = ["", "## Where an answer is in the five blocks", ""]
+    lines += ["| of | questions a seed | right with `realm` | right with `orqa` |", "|---|--:|--:|--:|"]
+    for place, pairs in right.items():
+        shares = (f"{statistics.fmean(values):.3f}".lstrip("0") for values in zip(*pairs, strict=True))
+        lines.append(f"| {place} | {len(pairs) / len(seeds):.0f} | " + " | ".join(shares) + " |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -39,6 +39,12 @@ def test_failures_add_up_to_one():
     assert all(abs(sum(row) - 1) < 0.002 for row in shares.values())
 
 
+def test_questions_are_apart_by_whose_blocks_have_an_answer():
+    rows = exact_match.page(RECORDS).split("## Where an answer")[1].splitlines()[4:]
+    # Of nq's, two have an answer in both and one in realm's alone; of webq's one in realm's alone, right for one seed of three.
+    assert rows[0] == "| both | 2 | 1.000 | .500 |" and rows[1] == "| `realm` alone | 2 | .167 | .000 |"
+
+
 def test_what_chooses_settings_is_held_out_and_long_answers_are_left_out(tmp_path: Path):
     file = tmp_path / "asked.jsonl"
     lines = [{"question": f"What is {n}?", "answer": [str(n), "a " * 9]} for n in range(300)]
