@@ -1,14 +1,12 @@
-"""The table of families has every family, no deviation that the tests would refuse, and the stages that the tests run."""
+"""The table of families has every family, and no deviation that the tests would refuse."""
 
 from __future__ import annotations
 
 import re
 
 from docs.make_families import EXCEPT, HEAD, KINDS, KINDS_HEAD, OF_KINDS, PAGE, TABLE
-from realmctl.cli.available_stages import available_stages
 from realmctl.extras.families import OFFERS
 from realmctl.models.families.known import FAMILIES
-from tests.extras.families import test_whole_chain as test_families
 from tests.fixtures import kinds
 
 
@@ -21,7 +19,9 @@ def test_the_table_of_families():
     offered = OFFERS["realmctl.families"].items()
     towers = [name for name, where in offered if where.partition(":")[0].endswith((".tower_only", ".static"))]
     assert [cells[0] for cells in rows] == [name for name in FAMILIES.names() if name not in towers]
-    [named] = re.findall(r"\*Towers alone\* are (.*?):", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    [named] = re.findall(
+        r"## Retrievers of other kinds\n\n(.*?) are retrievers alone", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
     assert re.findall("`([a-z0-9_]+)`", named) == towers
     for model_type, *_, stages, states, log_probabilities, gradients, vectors in rows:
         assert stages == EXCEPT.get(model_type, "all").strip("`")
@@ -35,11 +35,3 @@ def test_the_table_of_kinds():
     assert [cells[0].strip(" `") for cells in rows] == [*kinds.KINDS]
     for _, _, _, _, queries, blocks, export, gradients in rows:
         assert max(float(queries), float(blocks), float(gradients.strip() or 0)) < 1e-5 and float(export) < 2e-6
-
-
-def test_the_stages_that_the_page_names_are_run_with_every_family():
-    named = re.search(r"\*All stages\* are.*?\n\n", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    imported = [*vars(test_families).values()]
-    stages = {name for name, stage in available_stages().items() if stage in imported}
-    others = {"import", "export", "ask", "fill-mask", "serve"}
-    assert named and set(re.findall("`([a-z-]+)`", named[0])) == stages | others
