@@ -27,6 +27,7 @@ def test_differences_are_of_all_questions_and_paired_by_seed():
     text = exact_match.page(RECORDS)
     # realm: 3, 2 and 2 of 6 are right; orqa: 1 of 6. So .333, .167 and .167 above, which is .222.
     assert "- em, `realm` - `orqa`, all questions: +.222 [-.017, +.461], above 0 on 3 of 3 seeds" in text
+    assert "with `realm`: shown." in text
     assert "Questions: nq 4, webq 2." in text and "bm25" not in text
 
 
