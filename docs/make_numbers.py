@@ -181,6 +181,12 @@ MEASURED = {
     "wikipedia.em": Measured("docs/results/wikipedia/exact-match.md", r"\n- em, [^:]*: (\S+ \[[^]]*\])"),
     "wikipedia.em_apart": Measured("docs/results/wikipedia/exact-match.md", r"\n\| `realm` alone \| \d+ \| (\.\d+) \|"),
     "wikipedia.em_both": Measured("docs/results/wikipedia/exact-match.md", r"\n\| both \| \d+ \| (\.\d+) \|"),
+    **{
+        f"wikipedia.em_{arm}": Measured(
+            "docs/results/wikipedia/exact-match.md", rf"\n\| {arm} \| \d \| (\.\d+) \| \.\d+ \| \.\d+ "
+        )
+        for arm in ("realm", "bm25")
+    },
     "wikipedia.claims": Measured(
         "docs/results/wikipedia/report.md", r"\n- Of (\d+ claims that were written before their runs [^(]*) \("
     ),
