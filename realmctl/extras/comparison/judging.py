@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 
-from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts import Artifact, Origin, open_artifact
+from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError
 from realmctl.extras.comparison.paired import EQUAL, FEWEST, Paired, paired
-from realmctl.log import say
+from realmctl.log import say, warn
 from realmctl.pipeline.choosing import resolve
 from realmctl.pipeline.comparing import aligned
 from realmctl.questions.per_query import PER_QUERY
@@ -61,8 +62,40 @@ class _Beside:
     found: Paired
 
 
+def standing(path: Path, own: Collection[str]) -> Path:
+    """The version that a baseline stands for; itself for a version or a file.
+
+    Of a series that is not pinned that is the newest whose recipe is none of `own`: what was the newest before this run made or found its
+    own. Without another one it is that of this run.
+    """
+    if not path.is_dir():
+        return path
+    if not (newest := open_artifact(path)).named_as_newest:
+        return newest.path
+    return next((each.path for each in readable_versions(path) if each.recipe not in own), newest.path)
+
+
+def scores_at(path: Path, kind: str, own: Origin | None = None) -> QueryMeasures:
+    """The scores of the version at `path`.
+
+    Raises:
+        InputError: There are none, or they have no scores of single queries.
+        MismatchError: They are of another kind, or cannot be compared with what is made from `own`.
+    """
+    other = resolve(path, (kind,), "--baseline")
+    mine, theirs = ({**each.settings, **each.inputs} for each in (own or other.manifest, other.manifest))
+    for name in (each for each in ASKED if each not in FREE.get(kind, ())):
+        if mine.get(name) != theirs.get(name):
+            raise MismatchError(
+                f"--baseline {path} was measured with other {name.replace('_', ' ')} than this run, so the two cannot be compared. Measure "
+                "it anew with the same, or name other scores."
+            )
+    return _read(other)
+
+
 def judge(
     made: Artifact,
+    read: Iterable[Artifact],
     baselines: Sequence[Path],
     floors: Mapping[str, float],
     headline: Sequence[str],
@@ -73,6 +106,7 @@ def judge(
 
     Args:
         made: The scores.
+        read: What they were made from.
         baselines: Where those of other runs are.
         floors: {measure: least value}. Baselines are judged by these measures too, and without them by the first of the headline.
         headline: Patterns of the names of the measures that are shown, the most important first.
@@ -80,7 +114,7 @@ def judge(
         command: What messages begin with.
 
     Raises:
-        ConfigError: A measure is unknown, or a baseline is these scores by another name.
+        ConfigError: A measure is unknown.
         InputError: A baseline is missing, or has no scores of single queries.
         MismatchError: A baseline is of other queries, or of another kind.
         QualityError: A measure lies below its floor, or is shown to be below a baseline.
@@ -98,7 +132,13 @@ def judge(
         known = [name for name in numbers if name in own.names]
         names = list(dict.fromkeys(name for pattern in headline for name in known if fnmatchcase(name, pattern)))
         gates = [name for name in floors if name in own.names] or names[:1]
-        bases = {path: _base(made, path, own, measured_alike(path)) for path in dict.fromkeys(baselines)}
+        of_this_run = {each.recipe: each.path.resolve() for each in (made, *read)}
+        paths = dict.fromkeys(standing(path, of_this_run) for path in baselines)
+        bases = {path: _base(made, path, own, measured_alike(path)) for path in paths}
+        if same := [path for path in paths if path.resolve() in of_this_run.values()]:
+            warn(
+                f"--baseline {same[0]} is of this run itself, so it cannot show a loss. Name another version of its series"
+            )
         found = list[_Beside]()
         for path, base in bases.items():
             if lacking := [name for name in gates if name not in base.names]:
@@ -123,27 +163,12 @@ def _base(
 ) -> QueryMeasures:
     """The scores of another run, which was measured alike now, or is an artifact. Errors: as of `judge`."""
     base = (
-        _of_scores(made, path) if alike is None else QueryMeasures({("", query): alike[query] for query in alike}, {})
+        scores_at(path, made.kind, made.manifest)
+        if alike is None
+        else QueryMeasures({("", query): alike[query] for query in alike}, {})
     )
     _require_same(own, base, path)
     return base
-
-
-def _of_scores(made: Artifact, path: Path) -> QueryMeasures:
-    other = resolve(path, (made.kind,), "--baseline")
-    if open_artifact(path).named_as_newest and other.path.resolve() == made.path.resolve():
-        raise ConfigError(
-            f"--baseline {path}: the newest version there are these scores, {made.path}. Name the version to compare with, such as {path}/v1, or "
-            "pin it: realmctl pin."
-        )
-    mine, theirs = ({**each.manifest.settings, **each.manifest.inputs} for each in (made, other))
-    for name in (each for each in ASKED if each not in FREE.get(made.kind, ())):
-        if mine.get(name) != theirs.get(name):
-            raise MismatchError(
-                f"--baseline {path} was measured with other {name.replace('_', ' ')} than {made.path}, so the two cannot be compared. Measure "
-                "it anew with the same, or name other scores."
-            )
-    return _read(other)
 
 
 def _require_same(own: QueryMeasures, base: QueryMeasures, path: Path) -> None:

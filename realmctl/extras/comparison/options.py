@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from realmctl.artifacts import Artifact
+from realmctl.artifacts import Artifact, Origin, open_artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import InWorkspace, Settings, Show, Stage, runtime
 
@@ -38,7 +38,7 @@ class _Comparing(Settings):
     """What this run is compared with. None of it changes the scores."""
 
     baseline: tuple[Path, ...] = runtime(
-        "Scores of another run over the same queries, such as artifacts/scores/v1; of eval-run also a ranking or a TREC run. Prints differences with 95 % intervals. Repeatable. Exit code 6 if this run is shown below one.",
+        "Scores of another run over the same queries, such as artifacts/scores/v1; artifacts/scores is the newest version there before this run. Of eval-run also a ranking or a TREC run. Prints differences with 95 % intervals. Repeatable. Exit code 6 if this run is shown below one.",
         default=(),
     )
     floor: tuple[str, ...] = runtime(
@@ -59,12 +59,29 @@ class _Comparing(Settings):
                     "Where none is kept yet, run once without it, and keep the scores that are made."
                 )
 
-    def _judge(self, made: Artifact, headline: Sequence[str], other: Callable[[Path], Any], command: str) -> None:
+    def _check_scores(self, kind: str, own: Origin | None = None, read: Iterable[Artifact] = ()) -> None:
+        """Refuse baselines that cannot be compared, before anything is measured. Errors: as of `judging.scores_at`."""
+        from realmctl.extras.comparison.judging import scores_at, standing
+
+        recipes = {each.recipe for each in (own, *read) if each}
+        alike = getattr(self, "also_compared", ())
+        for path in (standing(each, recipes) for each in self.baseline):
+            if not alike or (path.is_dir() and open_artifact(path).kind not in alike):
+                scores_at(path, kind, own)
+
+    def _judge(
+        self,
+        made: Artifact,
+        read: Iterable[Artifact],
+        headline: Sequence[str],
+        other: Callable[[Path], Any],
+        command: str,
+    ) -> None:
         if not (self.baseline or self.floor):
             return
         from realmctl.extras.comparison.judging import judge
 
-        judge(made, self.baseline, floors_of(self.floor), headline, other, command)
+        judge(made, read, self.baseline, floors_of(self.floor), headline, other, command)
 
 
 class ComparedStage(_Comparing, Stage, abstract=True):
@@ -76,19 +93,30 @@ class ComparedStage(_Comparing, Stage, abstract=True):
         patterns = names()
         self._check_early(lambda one: any(fnmatchcase(one, each) for each in patterns), ", ".join(patterns))
 
+    def find(self, out: Path, origin: Origin) -> Artifact | None:
+        """Find the version as any stage does. Every run and dry run does it first, so baselines are looked at here, where the recipe is known."""
+        if self.baseline:
+            self._check_scores(self.makes, origin, self.inputs().values())
+        return super().find(out, origin)
+
     def print_summary(self, made: Artifact) -> None:
         super().print_summary(made)
         other: Callable[[Path], Mapping[str, Any] | None] = getattr(super(), "measured_alike", lambda path: None)
-        self._judge(made, self.headline, other, self.command())
+        self._judge(made, self.inputs().values(), self.headline, other, self.command())
 
 
 class ComparedCommand(_Comparing, InWorkspace):
     """A command whose scores are an artifact, which it hands to `print_summary`."""
 
+    makes: ClassVar[str]
+    """The kind of the scores."""
+
     def run(self, show: Show) -> None:
         names: Callable[[], Sequence[str]] = getattr(super(), "measure_names", tuple)
         self._check_early(names().__contains__, ", ".join(names()))
+        if self.baseline:
+            self._check_scores(self.makes)
         super().run(show)
 
     def print_summary(self, made: Artifact) -> None:
-        self._judge(made, ("*",), lambda path: None, made.manifest.stage)
+        self._judge(made, (), ("*",), lambda path: None, made.manifest.stage)

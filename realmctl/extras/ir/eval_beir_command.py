@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError, require_package
@@ -23,6 +23,8 @@ class EvalBeir(InWorkspace):
     """
 
     computes = True
+    makes: ClassVar[str] = "collection-scores"
+    """The kind of the table, of which a baseline is too."""
 
     datasets: tuple[str, ...] = argument(
         "BEIR folders, or folders of such; ir:NAME of ir_datasets; hf:OWNER/NAME of the hub; nanobeir, its thirteen sets."

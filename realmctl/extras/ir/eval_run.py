@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from realmctl.artifacts import Artifact, Writer, open_artifact, require_descent
 from realmctl.errors import ConfigError
@@ -36,6 +36,8 @@ class EvalRun(Stage):
 
     makes = "ranking-scores"
     headline = ("*",)
+    also_compared: ClassVar[tuple[str, ...]] = ("ranking",)
+    """Kinds of what `measured_alike` measures beside files."""
 
     ranking: Artifact | None = reads("ranking", help="Ranking of rank.", replaced_by=("run_file",), default=None)
     blocks: Artifact | None = reads(

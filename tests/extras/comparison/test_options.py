@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import Artifact, Origin, open_artifact, writing
-from realmctl.errors import ConfigError, QualityError
+from realmctl.errors import ConfigError, QualityError, RealmctlError
 from realmctl.extras.comparison.options import floors_of
 from realmctl.extras.ir.rank import Rank
+from realmctl.pipeline.planning import plan
 from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import Chain
@@ -157,6 +158,64 @@ def test_collections_are_compared_within_each(realmctl, chain: Chain, tmp_path):
     assert code == 4 and "other qrels" in err
 
 
+def test_a_series_stands_for_its_newest_version_before_this_run(realmctl):
+    """New scores, scores that are found, and scores that are found and become the newest again: the one before is the baseline."""
+    runs()
+    good, _ = measure(realmctl, "good.trec")
+    series = Path(good).parent
+    for _ in range(2):
+        _, err = measure(realmctl, "bad.trec", "--baseline", series, code=6)
+        assert f"RR@10 is shown below {good}, by -0.2000" in err
+    _, err = measure(realmctl, "good.trec", "--baseline", series)
+    assert "is the newest again" in err and f"{series / 'v2'}  RR@10    1.0000" in err
+    measure(realmctl, "bad.trec", "--baseline", series, code=6)
+    realmctl("pin", series / "v2")
+    _, err = measure(realmctl, "good.trec", "--baseline", series)
+    assert f"{series / 'v2'}  RR@10    1.0000    0.8000" in err
+    _, err = measure(realmctl, "bad.trec", "--baseline", series)
+    assert "is of this run itself, so it cannot show a loss" in err
+
+
+def test_scores_or_a_ranking_alone_in_their_series_are_compared_with_themselves_and_that_is_said(
+    realmctl, chain: Chain
+):
+    runs()
+    good, _ = measure(realmctl, "good.trec")
+    _, err = measure(realmctl, "good.trec", "--baseline", Path(good).parent)
+    assert "is of this run itself" in err
+    inputs = {"blocks": chain.blocks, "queries": chain.questions, "method": "bm25"}
+    one = Rank(top=20, **inputs).make(Path("ranking"))
+    given = ("eval-run", "--blocks", chain.blocks.path, "--questions", chain.questions, "--baseline", "ranking")
+    _, _, err = realmctl(*given, "--ranking", "ranking")
+    assert f"--baseline {Path('ranking/v1')} is of this run itself" in err
+    two = Rank(top=10, **inputs).make(Path("ranking"))
+    code, _, err = realmctl(*given, "--ranking", two.path)
+    assert code == 0 and "itself" not in err and re.search(rf"^{one.path} +Success@1 ", err, re.M), err
+
+
+def test_what_cannot_be_compared_is_known_before_anything_is_measured(realmctl, chain: Chain, tmp_path, monkeypatch):
+    """Of eval-em, whose run may take hours: no version is made."""
+    inputs = {"retrieval": "bm25", "blocks": chain.blocks, "hits": 5}
+    first = EvalEm(questions=chain.questions, **inputs).make(tmp_path / "scores")
+    fewer = tmp_path / "fewer.jsonl"
+    fewer.write_text("".join(chain.questions.read_text().splitlines(keepends=True)[1:]))
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(EvalEm, "run", lambda *_: pytest.fail("it was measured"))
+    for baseline, questions, code in (
+        (first.path, fewer, 4),
+        (chain.blocks.path, chain.questions, 4),
+        (tmp_path / "empty", chain.questions, 3),
+        (chain.questions, chain.questions, 3),
+    ):
+        stage = EvalEm(questions=questions, baseline=(baseline,), limit=3, **inputs)
+        with pytest.raises(RealmctlError) as raised:
+            stage.make(tmp_path / "other")
+        assert raised.value.exit_code == code and str(baseline) in str(raised.value)
+        with pytest.raises(RealmctlError):
+            plan(stage, tmp_path / "other")
+    assert not [*(tmp_path / "other").glob("v*")]
+
+
 def test_what_cannot_be_compared_is_refused_by_name(realmctl, chain: Chain):
     runs()
     good, _ = measure(realmctl, "good.trec")
@@ -166,9 +225,6 @@ def test_what_cannot_be_compared_is_refused_by_name(realmctl, chain: Chain):
     assert "'rr' is not measured. Name one of RR@10, R@2" in err
     _, err = measure(realmctl, "bad.trec", "--baseline", chain.blocks.path, code=4)
     assert "is of kind blocks, but ranking-scores is needed" in err
-    measure(realmctl, "bad.trec")
-    _, err = measure(realmctl, "bad.trec", "--baseline", Path(good).parent, code=2)
-    assert "the newest version there are these scores" in err
     Path("qrels").write_text("q0 0 r 1\nq1 0 r 1\n")
     _, err = measure(realmctl, "bad.trec", "--baseline", good, code=4)
     assert "other qrels" in err
