@@ -155,7 +155,7 @@ def judge(
             if one.measure in gates and one.found.shown_below
         ]
     if failures:
-        raise QualityError(f"{command}: {'; '.join(failures)}. The scores are kept in {made.path}.")
+        raise QualityError(f"{'; '.join(failures)}. The scores are kept in {made.path}.")
 
 
 def _base(

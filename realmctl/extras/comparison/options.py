@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from realmctl.artifacts import Artifact, Origin, open_artifact
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline import InWorkspace, Settings, Show, Stage, runtime
 
 
@@ -34,12 +34,23 @@ def _check_floors(flag: str, texts: tuple[str, ...]) -> None:
     floors_of(texts, flag)
 
 
+def _check_baselines(flag: str, paths: tuple[Path, ...]) -> None:
+    """Refuse what is not there when the options or the pipeline file are read, before any stage runs."""
+    for path in paths:
+        if not path.exists():
+            raise InputError(
+                f"{flag} {path}: there is nothing (looked from {Path.cwd()}). Name a version of scores, such as artifacts/scores/v1. "
+                "Where none is kept yet, run once without it, and keep the scores that are made."
+            )
+
+
 class _Comparing(Settings):
     """What this run is compared with. None of it changes the scores."""
 
     baseline: tuple[Path, ...] = runtime(
         "Scores of another run over the same queries, such as artifacts/scores/v1; artifacts/scores is the newest version there before this run. Of eval-run also a ranking or a TREC run. Prints differences with 95 % intervals. Repeatable. Exit code 6 if this run is shown below one.",
         default=(),
+        check=_check_baselines,
     )
     floor: tuple[str, ...] = runtime(
         "Least value of a measure, by its name as it is printed, such as 'nDCG@10=.62'. Below it the exit code is 6. The scores are kept.",
@@ -48,16 +59,10 @@ class _Comparing(Settings):
     )
 
     def _check_early(self, known: Callable[[str], bool], names: str) -> None:
-        """Refuse a floor of an unknown measure, and a baseline that is not there, before anything is measured."""
+        """Refuse a floor of an unknown measure before anything is measured."""
         for measure in floors_of(self.floor):
             if not known(measure):
                 raise ConfigError(f"--floor: {measure!r} is not measured. Name one of {names}.")
-        for path in self.baseline:
-            if not path.exists():
-                raise ConfigError(
-                    f"--baseline {path}: there is nothing. Name a version of scores, such as artifacts/scores/v1. "
-                    "Where none is kept yet, run once without it, and keep the scores that are made."
-                )
 
     def _check_scores(self, kind: str, own: Origin | None = None, read: Iterable[Artifact] = ()) -> None:
         """Refuse baselines that cannot be compared, before anything is measured. Errors: as of `judging.scores_at`."""

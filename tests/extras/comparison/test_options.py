@@ -45,7 +45,8 @@ def test_a_worse_search_fails_and_its_scores_are_kept(realmctl):
     """12 of 30 reciprocal ranks fall from 1 to a half: the difference is -0.2, and no interval of it holds 0."""
     runs()
     good, _ = measure(realmctl, "good.trec")
-    _, err = measure(realmctl, "bad.trec", "--baseline", good, code=6)
+    out, err = measure(realmctl, "bad.trec", "--baseline", good, "--json", code=6)
+    assert not out and "error: RR@10 is shown below" in err
     table = [line.split() for line in err.splitlines() if line.startswith(good)]
     assert table[0][1:5] == ["RR@10", "0.8000", "1.0000", "-0.2000"] and table[0][-3:] == ["0", "12", "18"]
     assert table[1][1:5] == ["R@2", "1.0000", "1.0000", "+0.0000"] and table[1][-3:] == ["0", "0", "30"]
@@ -216,10 +217,21 @@ def test_what_cannot_be_compared_is_known_before_anything_is_measured(realmctl, 
     assert not [*(tmp_path / "other").glob("v*")]
 
 
+def test_a_baseline_of_a_pipeline_file_that_is_not_there_is_known_before_any_stage_runs(realmctl, chain: Chain):
+    Path("search.yaml").write_text(
+        "stages:\n"
+        f"  ranking: {{stage: rank, method: bm25, blocks: {chain.blocks.path}, queries: {chain.questions}}}\n"
+        f"  scores: {{stage: eval-run, questions: {chain.questions}, blocks: {chain.blocks.path}, baseline: [kept]}}\n"
+    )
+    code, _, err = realmctl("run", "search.yaml")
+    assert code == 3 and "search.yaml:3: scores.baseline kept: there is nothing" in err, err
+    assert not Path("artifacts").exists()
+
+
 def test_what_cannot_be_compared_is_refused_by_name(realmctl, chain: Chain):
     runs()
     good, _ = measure(realmctl, "good.trec")
-    _, err = measure(realmctl, "bad.trec", "--baseline", "nowhere", code=2)
+    _, err = measure(realmctl, "bad.trec", "--baseline", "nowhere", code=3)
     assert "--baseline nowhere" in err
     _, err = measure(realmctl, "bad.trec", "--floor", "rr=.5", code=2)
     assert "'rr' is not measured. Name one of RR@10, R@2" in err
