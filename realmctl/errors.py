@@ -30,7 +30,7 @@ EXIT_CODES = {
     0: "done, or nothing to do",
     1: "a bug",
     2: "wrong usage or a setting that cannot work",
-    3: "an input is missing, malformed or corrupt",
+    3: "an input is missing, malformed or corrupt, or a file may not be read or written",
     4: "artifacts do not belong together",
     5: "not enough memory, disk or device, or a package is missing",
     6: "a quality gate failed",
