@@ -64,6 +64,13 @@ def test_the_missions_chain_runs_without_rooms_and_makes_the_same_things(core):
     assert set(CHAIN) <= set(found["commands"]) and not {"spider-init", "serve"} & set(found["commands"])
 
 
+def test_an_option_of_a_room_is_not_shown_without_it(core):
+    shown = run_in(core, "-m", "realmctl", "pretrain", "--help-all").stdout
+    assert "--checkpoint-every" in shown and "--track" not in shown
+    refused = run_in(core, "-m", "realmctl", "pretrain", "--track", "tensorboard:runs")
+    assert refused.returncode == 2 and "No such option" in refused.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_the_tests_of_the_core_pass_without_rooms(core):

@@ -20,10 +20,6 @@ LAYER_DECAY = (
 READER_LAYER_DECAY = LAYER_DECAY.replace("the encoder's", "the reader's", 1)
 OPTIMIZER = "bert: AdamW as BERT and REALM use it. adamw: betas 0.9 and 0.98 with bias correction, for runs of a few hundred steps."
 CHECKPOINT_EVERY = "Number of steps between checkpoints."
-TRACK = (
-    "Where the metrics are shown while training runs: tensorboard:FOLDER, trackio, wandb or mlflow; a project stands behind a colon, such as "
-    "wandb:PROJECT, and for mlflow the store. wandb is offline unless WANDB_MODE is set."
-)
 WORKERS = "Number of worker processes; 0 means all cores."
 EXECUTOR = "Where the workers run. local: on this machine. ray: on the Ray cluster that RAY_ADDRESS names. The result is the same."
 CONTRAST_MICRO_BATCH = (

@@ -34,8 +34,8 @@ from realmctl.pipeline.trying import TrialWriter
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sound
 from realmctl.training.gradient_buckets import GradientBuckets
+from realmctl.training.monitoring.curves import Curves
 from realmctl.training.monitoring.loss_watch import LossWatch
-from realmctl.training.monitoring.tracking import check_tracker, tracker_of
 from realmctl.training.objective import Objective, Observer, Part, StepSums, merged
 from realmctl.training.settings.base import TrainSettings
 
@@ -66,7 +66,7 @@ def train(
 
     Args:
         objective: Modules, data and loss.
-        settings: Steps, learning rate, seed, device, precision and checkpoint interval; the tracker.
+        settings: Steps, learning rate, seed, device, precision and checkpoint interval.
         out: The artifact being written. It receives `metrics.jsonl`: a line for each step, and one for what is measured at the end.
         what: Name of the stage for messages.
         observers: What happens beside the steps, in this order.
@@ -77,16 +77,16 @@ def train(
         the loss.
 
     Raises:
-        ResourceError: Memory or disk space ran out, or the package of the tracker is missing.
+        ResourceError: Memory or disk space ran out, or a package is missing.
         InterruptedRun: The run was asked to stop by a signal. A checkpoint was saved.
         KeyboardInterrupt: The run was asked to stop by Ctrl-C. A checkpoint was saved.
         QualityError: The run diverged: its loss, gradient, weights or what it computes are not finite. Or an alarm is on at which the run
             stops.
     """
-    check_tracker(settings.track)
+    curves = settings.curves(what, out)
     out.sources_read()
     with data_parallel.process_group(pick_device(settings.device)):
-        return _Run(objective, settings, out, what, observers, chance).to_the_end()
+        return _Run(objective, settings, out, what, observers, curves, chance).to_the_end()
 
 
 @contextmanager
@@ -131,6 +131,7 @@ class _Run(Generic[Part]):
         out: Writer,
         what: str,
         observers: Sequence[Observer],
+        curves: Curves,
         chance: float,
     ) -> None:
         self.objective, self.settings, self.what, self.observers = objective, settings, what, observers
@@ -142,7 +143,7 @@ class _Run(Generic[Part]):
         self.buckets = GradientBuckets(objective.modules)
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
-        self.curves = tracker_of(settings.track, what, out)
+        self.curves = curves
         self.watch = LossWatch(settings.steps, chance, settings.stop_on, what)
         self.trial = out if isinstance(out, TrialWriter) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)

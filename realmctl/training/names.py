@@ -1,4 +1,4 @@
-"""What trainings find by name: readers, losses, sources of candidates and refreshes of pre-training, fitted starts, and trackers of runs. Nothing heavy is imported here."""
+"""What trainings find by name: readers, losses, sources of candidates and refreshes of pre-training, and fitted starts. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ REFRESHES = Registry(
 )
 NEVER = "never"
 """The value of `--refresh` for an index that stays as it is."""
-TRACKERS = Registry("tracker", group="realmctl.trackers", core={})
 HEADS = Registry("fitted head", group="realmctl.heads", core={})
 PROJECTIONS = Registry("fitted projection", group="realmctl.projections", core={})
 RANDOM = "random"

@@ -17,7 +17,6 @@ from realmctl.training.evaluation.on_cloze import ClozeQueries, train_on_cloze
 from realmctl.training.index_shards import open_own_shard
 from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.pretrain_watch import PretrainWatch
-from realmctl.training.monitoring.tracking import add_later
 from realmctl.training.names import NEVER
 from realmctl.training.realm import RealmObjective
 from realmctl.training.refresh.index_in_use import (
@@ -90,12 +89,14 @@ def _within_minutes(
 def _last_measures(
     watch: PretrainWatch, settings: PretrainSettings, index: Artifact, out: Writer, step: int
 ) -> dict[str, float]:
-    """Measure the trained retriever with its index, and append the numbers, if any, to metrics.jsonl, and to what a tracker shows."""
+    """Measure the trained retriever with its index, and append the numbers, if any, to metrics.jsonl, and to what shows them."""
     found = watch.published(index)
     if not found:
         return {}
     line = {"step": step, **found}
-    add_later(settings.track, "pretrain", out, line)
+    with settings.curves("pretrain", out) as curves:
+        curves.begin(step, out.file("metrics.jsonl"))
+        curves.add(line)
     with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
         log.write(json.dumps(line) + "\n")
     return found

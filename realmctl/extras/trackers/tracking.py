@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from realmctl.errors import ConfigError
-from realmctl.training.monitoring.tracking import Line, Tracker
+from realmctl.extras.trackers.tracker import Tracker
+from realmctl.training.monitoring.curves import Line
 
 EVENTS = "events.out.tfevents.*"
 PROJECT = "realmctl"

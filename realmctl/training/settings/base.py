@@ -1,4 +1,4 @@
-"""What all trainings have: steps, rates, batches, precision, checkpoints, trackers and alarms."""
+"""What all trainings have: steps, rates, batches, precision, checkpoints and alarms."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, Self, get_args
 
-from realmctl.artifacts import Artifact, Origin
+from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import Exchange, Precision, Settings, Stage, check_device, help_texts, runtime, setting
 from realmctl.pipeline.presets import is_of_the_paper
+from realmctl.pipeline.settings import extended
 from realmctl.pipeline.trial import STEPS, Trial
 from realmctl.pipeline.values import LARGEST_INT
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
-from realmctl.training.names import TRACKERS
+from realmctl.training.monitoring.curves import Curves
 
 Optimizer = Literal["bert", "adamw"]
 
@@ -60,15 +61,9 @@ def check_loss_alarms(flag: str, names: Sequence[str]) -> None:
         )
 
 
-def check_track(flag: str, value: str) -> None:
-    """Check the spelling of a tracker. Raises ConfigError."""
-    name, colon, place = value.partition(":")
-    if name not in TRACKERS.names() or (colon and not place) or value == "tensorboard":
-        raise ConfigError(f"{flag} {value!r} is not tensorboard:FOLDER, trackio:PROJECT, wandb:PROJECT or mlflow:URI.")
-
-
+@extended("training")
 class TrainSettings(Settings):
-    """What all trainings have."""
+    """What all trainings have. Rooms add options to them by subclasses of `Settings` (`realmctl.options.training`)."""
 
     steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
     batch_size: int = setting("Examples per step.", default=128, at_least=1, at_most=LARGEST_BATCH)
@@ -81,8 +76,11 @@ class TrainSettings(Settings):
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1, advanced=True)
-    track: str | None = runtime(help_texts.TRACK, default=None, check=check_track, advanced=True)
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms, advanced=True)
+
+    def curves(self, what: str, out: Writer) -> Curves:
+        """Return what gets the records of the version that `out` writes, for the stage `what`. Raises ConfigError and ResourceError."""
+        return Curves()
 
     @property
     def seconds(self) -> float | None:

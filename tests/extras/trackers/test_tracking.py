@@ -15,7 +15,6 @@ import pytest
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.training.loop import train
-from realmctl.training.monitoring.tracking import add_later
 from realmctl.training.objective import Observer
 from realmctl.training.settings.base import TrainSettings
 from tests.fixtures.chain import pretrain
@@ -237,7 +236,9 @@ def test_a_tracker_gets_every_record_and_the_settings(tmp_path, request, capsys,
     fake, out = request.getfixturevalue(name), writer(tmp_path / "v1.partial")
     train(Parabola(), of(name), out, "toy", [Alarmed()])
     later = {"step": 6, "recall": 0.5}
-    add_later(of(name).track, "toy", out, later)
+    with of(name).curves("toy", out) as tracker:
+        tracker.begin(6, out.file("metrics.jsonl"))
+        tracker.add(later)
     out.file("metrics.jsonl").open("a").write(json.dumps(later) + "\n")
     [run] = fake.runs.values()
     assert set(run["names"]) == {"toy/v1"} and run["config"] == out.origin.settings

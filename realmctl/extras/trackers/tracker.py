@@ -2,7 +2,7 @@
 
 `metrics.jsonl` stays the truth; a tracker gets a copy. A version that is being written knows the run that it has at a tracker
 (`.scratch/tracker`). So a training that continues goes on with its run, and another workspace, whose versions have the same names, gets runs of
-its own. The trackers themselves are in rooms and packages (`realmctl.trackers`).
+its own. The trackers themselves have names (`realmctl.trackers`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from realmctl.artifacts import Writer
@@ -20,13 +19,14 @@ from realmctl.artifacts.hashing import digest
 from realmctl.errors import ConfigError, as_realmctl_error, one_line, require_package
 from realmctl.execution import processes
 from realmctl.log import say
-from realmctl.training.names import TRACKERS
+from realmctl.pipeline import Settings, runtime
+from realmctl.registry import Registry
+from realmctl.training.monitoring.curves import Curves, Line
 
-Line = Mapping[str, Any]
-"""A record of `metrics.jsonl`: `step`, numbers, and the names of `alarms`."""
+TRACKERS = Registry("tracker", group="realmctl.trackers", core={})
 
 
-class Tracker(ABC):
+class Tracker(Curves, ABC):
     """Gets the records of one run. A subclass has a name in the group `realmctl.trackers`, which is that of the package that it needs."""
 
     @classmethod
@@ -46,45 +46,8 @@ class Tracker(ABC):
             known: File in which the tracker may keep which run it is.
         """
 
-    @abstractmethod
-    def begin(self, step: int, metrics: Path) -> None:
-        """Open a run that starts, or goes on after `step` steps; `metrics` has the records so far."""
 
-    @abstractmethod
-    def add(self, line: Line) -> None:
-        """Add the record of a step."""
-
-    @abstractmethod
-    def end(self, failed: bool) -> None:
-        """Write what is left."""
-
-    def __enter__(self) -> Tracker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end(failed=kind is not None)
-
-
-class NoTracker(Tracker):
-    """Without `--track`, and in all processes but the first."""
-
-    @classmethod
-    def of(cls, place: str, run: str, config: Mapping[str, Any], known: Path) -> Self:
-        return cls()
-
-    def begin(self, step: int, metrics: Path) -> None:
-        pass
-
-    def add(self, line: Line) -> None:
-        pass
-
-    def end(self, failed: bool) -> None:
-        pass
-
-
-class Guarded(NoTracker):
+class Guarded(Curves):
     """A tracker whose package cannot harm the run: what it prints goes to stderr, and a record that it refuses is the last one it gets.
 
     Trackers greet on stdout (trackio 0.43 prints eight lines), which is for the results of a command alone.
@@ -119,28 +82,39 @@ class Guarded(NoTracker):
                 say(f"--track {self._track}: {one_line(error)}. It gets no more records; metrics.jsonl has them all.")
 
 
-def check_tracker(track: str | None) -> None:
-    """Check that a tracker can be used. Raises ConfigError for a place that it cannot use, ResourceError without its package."""
-    if track is None:
-        return
-    name, _, place = track.partition(":")
-    kind = TRACKERS.load(name, Tracker)
-    require_package(name, name, f"--track {name}")
-    kind.check(place)
+def check_track(flag: str, value: str) -> None:
+    """Check the spelling of a tracker. Raises ConfigError."""
+    name, colon, place = value.partition(":")
+    if name not in TRACKERS.names() or (colon and not place) or value == "tensorboard":
+        raise ConfigError(f"{flag} {value!r} is not tensorboard:FOLDER, trackio:PROJECT, wandb:PROJECT or mlflow:URI.")
 
 
-def tracker_of(track: str | None, what: str, out: Writer) -> Tracker:
-    """Return the tracker of the version that `out` writes, for the stage `what`."""
-    if track is None or not processes.is_first():
-        return NoTracker()
-    name, _, place = track.partition(":")
-    run = f"{what}/{out.path.name.removesuffix('.partial')}"
-    known = out.scratch("tracker") / digest(track)
-    return Guarded(TRACKERS.load(name, Tracker).of(place, run, out.origin.settings, known), track)
+class Tracked(Settings):
+    """The option of all trainings that names a tracker."""
 
+    track: str | None = runtime(
+        "Where the metrics are shown while training runs: tensorboard:FOLDER, trackio, wandb or mlflow; a project stands behind a colon, such as "
+        "wandb:PROJECT, and for mlflow the store. wandb is offline unless WANDB_MODE is set.",
+        default=None,
+        check=check_track,
+        advanced=True,
+    )
 
-def add_later(track: str | None, what: str, out: Writer, line: Line) -> None:
-    """Send a record that was made after the training to the run that this version has at its tracker."""
-    with tracker_of(track, what, out) as tracker:
-        tracker.begin(line["step"], out.file("metrics.jsonl"))
-        tracker.add(line)
+    def curves(self, what: str, out: Writer) -> Curves:
+        """Return the tracker of the version that `out` writes, in the first process.
+
+        Raises:
+            ConfigError: The tracker cannot use its place.
+            ResourceError: Its package is missing.
+        """
+        if self.track is None:
+            return Curves()
+        name, _, place = self.track.partition(":")
+        kind = TRACKERS.load(name, Tracker)
+        require_package(name, name, f"--track {name}")
+        kind.check(place)
+        if not processes.is_first():
+            return Curves()
+        run = f"{what}/{out.path.name.removesuffix('.partial')}"
+        known = out.scratch("tracker") / digest(self.track)
+        return Guarded(kind.of(place, run, out.origin.settings, known), self.track)
