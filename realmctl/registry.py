@@ -13,14 +13,18 @@ an error that lists them.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import importlib.util
+import inspect
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.abc import InspectLoader
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from inspect import Parameter, Signature
+from types import FunctionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from realmctl.errors import ConfigError, ResourceError
 
@@ -29,25 +33,14 @@ MAX_REASON = 600
 ROOMS = ("realmctl.extras", "realmctl.lab")
 """The packages whose folders and files are rooms. Either may be deleted."""
 GROUPS = (
-    *(
-        "stages",
-        "commands",
-        "groups",
-        "presets",
-        "formats",
-        "families",
-        "indexes",
-        "searchers",
-        "rankers",
-        "filters",
-        "rerankers",
-        "answerers",
-        "readers",
-    ),
-    *("retriever_losses", "candidate_sources", "maskings", "refreshes", "taggers", "cutters"),
-    *("heads", "projections", "poolings", "encoder_sources", "executors", "trackers", "remotes"),
+    *("stages", "commands", "groups", "presets", "formats", "families", "indexes", "searchers", "rankers", "filters"),
+    *("rerankers", "answerers", "readers", "retriever_losses", "candidate_sources", "maskings", "refreshes"),
+    *("taggers", "cutters", "heads", "projections", "poolings", "encoder_sources", "executors", "trackers"),
+    *("remotes", "options.adapt", "options.ask", "options.build-index", "options.eval-beir", "options.eval-cloze"),
+    *("options.eval-em", "options.eval-run", "options.eval-utility", "options.mlm-init", "options.pretrain"),
+    *("options.run", "options.training"),
 )
-"""The groups in which rooms may offer something, without `realmctl.`. `options.COMMAND` is one for each command that is `extended`."""
+"""The groups in which rooms may offer something, without `realmctl.`."""
 
 
 @cache
@@ -79,7 +72,7 @@ def _offers_of(room: str) -> Mapping[str, Mapping[str, str]]:
         source = spec.loader.get_source(room) if spec and isinstance(spec.loader, InspectLoader) else None
         offers = ast.literal_eval(_value_of("OFFERS", ast.parse(source or "")))
         for group, names in offers.items():
-            if group.removeprefix("realmctl.") not in GROUPS and not group.startswith("realmctl.options."):
+            if group.removeprefix("realmctl.") not in GROUPS:
                 raise ValueError(f"nothing reads the group {group!r}; one of realmctl: {', '.join(GROUPS)}")
             if not all(isinstance(text, str) for pair in names.items() for text in pair):
                 raise ValueError(f"{group} is not {{name: text}}")
@@ -138,10 +131,95 @@ def object_at(where: str) -> object:
     module, _, attribute = where.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, SyntaxError, NameError, TypeError) as error:
-        if not (room := room_of(module)):
+    except (Exception, SystemExit) as error:
+        if not (room := room_of(module) or _offering(where)):
             raise
         raise _spoilt(room, f"offers {where}, which cannot be imported", error) from error
+
+
+def _offering(where: str) -> str:
+    """The room that offers "module:attribute"; empty for the core."""
+    offers = ((room, names.values()) for room, offers in rooms().items() for names in offers.values())
+    return next((room for room, found in offers if where in found), "")
+
+
+def class_at(where: str, base: type[T]) -> type[T]:
+    """Import the subclass of `base` that "module:attribute" stands for. Raises ResourceError for a part of a room that cannot be used as one."""
+    return cast(type[T], require_fit(object_at(where), where, class_misfit(object_at(where), base)))
+
+
+def require_fit(found: object, where: str, misfit: str, offer: EntryPoint | None = None) -> object:
+    """Return what a room or a package offers, unless a `misfit` says why it cannot be used. Raises ResourceError."""
+    if not misfit:
+        return found
+    if offer:
+        owner, remedy = f"the package {owner_of(offer)}", "uninstall that package"
+    else:
+        room = room_of(where.partition(":")[0]) or _offering(where)
+        owner, remedy = (f"the room {room}", "delete the room") if room else ("realmctl", "install realmctl again")
+    raise ResourceError(f"{owner} offers {where}, which cannot be used: it {misfit}. Correct it there, or {remedy}.")
+
+
+def class_misfit(found: object, base: type) -> str:
+    """Return what keeps something from being used as a subclass of `base`, as the predicate of a sentence; empty if nothing does.
+
+    It has all methods of `base`, and they take what those of `base` are called with. So does the making of an object, where `base` has no class method
+    or fields for it.
+    """
+    if not (isinstance(found, type) and issubclass(found, base)):
+        return f"is not a subclass of {name_of(base)}"
+    if lacking := getattr(found, "__abstractmethods__", None):
+        return f"lacks {', '.join(sorted(lacking))} of {name_of(base)}"
+    declared = {name: value for each in base.__mro__[:-1] for name, value in vars(each).items()}
+    called = [name for name, value in declared.items() if isinstance(value, FunctionType | classmethod | staticmethod)]
+    called = [name for name in called if name == "__call__" or not name.startswith("_")]
+    if not dataclasses.is_dataclass(base) and not any(isinstance(vars(base).get(each), classmethod) for each in called):
+        called.append("__init__")
+    refusals = (_refusal(name, getattr(found, name), inspect.signature(getattr(base, name))) for name in called)
+    return next(filter(None, refusals), "")
+
+
+def object_misfit(found: object, kind: type, like: Callable[..., object] | None = None) -> str:
+    """Return what keeps something from being used as a `kind`, as `class_misfit`. The functions in its fields take what their types say.
+
+    like: what it is called as, if it is a function.
+    """
+    if not isinstance(found, kind):
+        return f"is not a {name_of(kind)}"
+    if like:
+        return _refusal("function", found, inspect.signature(like))
+    refusals = []
+    for name, hint in get_type_hints(kind).items() if dataclasses.is_dataclass(kind) else ():
+        for each in (hint, *get_args(hint)):
+            if get_origin(each) is get_origin(Callable[[], None]) and getattr(found, name) is not None:
+                given = [Parameter(taken.__name__, Parameter.POSITIONAL_ONLY) for taken in get_args(each)[0]]
+                refusals.append(_refusal(name, getattr(found, name), Signature(given)))
+    return next(filter(None, refusals), "")
+
+
+def _refusal(name: str, found: Any, called: Signature) -> str:
+    """What keeps a function from being called in a certain way; empty if nothing does."""
+    given = [
+        each
+        for each in called.parameters.values()
+        if each.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    by_name = {each.name: each for each in given if each.kind is Parameter.KEYWORD_ONLY}
+    takes = ""
+    try:
+        taken = inspect.signature(found)
+        takes = f" takes ({', '.join(taken.parameters)}) and"
+        taken.bind(*(each for each in given if each.name not in by_name), **by_name)
+    except TypeError:  # it cannot be called, or not so
+        return f"has a {name} that{takes or ' is no function and'} is called with ({', '.join(each.name for each in given)})"
+    except ValueError:  # a function that is not written in Python may not say what it takes
+        pass
+    return ""
+
+
+def name_of(kind: type) -> str:
+    """The module and the name of a class."""
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class Registry:
@@ -164,25 +242,26 @@ class Registry:
 
     def load(self, name: str, base: type[T]) -> type[T]:
         """The class with this name, a subclass of `base`. Raises: see `instance`."""
-        offer = self._offer(name)
-        found = load(offer) if offer else object_at(self.built_in[name])
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise self._unfit(name, offer, "a subclass of", base)
-        return found
+        found, where, offer = self._found(name)
+        return cast(type[T], require_fit(found, where, class_misfit(found, base), offer))
 
-    def instance(self, name: str, kind: type[T]) -> T:
-        """The object with this name. What "module:attribute" stands for may be a mapping that has it by its name.
+    def instance(self, name: str, kind: type[T], like: Callable[..., object] | None = None) -> T:
+        """The object with this name. What "module:attribute" stands for may be a mapping that has it by its name. like: see `object_misfit`.
 
         Raises:
             ConfigError: the name is unknown, or two packages offer it.
-            ResourceError: the package that offers it cannot be imported, or offers something else.
+            ResourceError: the package that offers it cannot be imported, or offers what cannot be used.
         """
-        offer = self._offer(name)
-        found = load(offer) if offer else object_at(self.built_in[name])
-        found = found[name] if isinstance(found, Mapping) else found
-        if not isinstance(found, kind):
-            raise self._unfit(name, offer, "a", kind)
-        return found
+        found, where, offer = self._found(name)
+        found = found.get(name) if isinstance(found, Mapping) else found
+        return cast(T, require_fit(found, where, object_misfit(found, kind, like), offer))
+
+    def _found(self, name: str) -> tuple[Any, str, EntryPoint | None]:
+        """What has this name, where it stands, and the entry point of a package that offers it."""
+        if offer := self._offer(name):
+            return load(offer), offer.value, offer
+        where = self.built_in[name]
+        return object_at(where), where, None
 
     def _offer(self, name: str) -> EntryPoint | None:
         """The entry point with this name; None for a name of realmctl."""
@@ -193,13 +272,6 @@ class Registry:
         if len(owners) > 1:
             raise clash(self.what, name, owners)
         return offers[0] if offers else None
-
-    def _unfit(self, name: str, offer: EntryPoint | None, what: str, kind: type) -> ResourceError:
-        owner = owner_of(offer) if offer else "realmctl"
-        return ResourceError(
-            f"the {self.what} {name!r} of {owner} is not {what} {kind.__module__}.{kind.__qualname__}. "
-            f"Correct the entry point in the group {self.group}, or uninstall {owner}."
-        )
 
 
 @cache

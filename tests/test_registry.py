@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 from realmctl import registry
 from realmctl.cli import available_stages, order
+from realmctl.corpus.blocks import Cutter
+from realmctl.corpus.formats.format import Format
+from realmctl.corpus.settings import CUTTERS, FORMAT_NAMES
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.execution.shards import EXECUTORS, Cluster
+from realmctl.index.index_type import IndexType
+from realmctl.index.names import INDEX_TYPES
+from realmctl.models.families.family import Family
+from realmctl.models.families.known import FAMILIES
+from realmctl.models.towers.poolings import poolings_of
 from realmctl.pipeline import presets
 from realmctl.registry import Registry
+from realmctl.retrieval.answering.answerer import Answerer
+from realmctl.retrieval.names import ANSWERERS, FILTERS, RANKERS, RERANKERS, SEARCHERS
+from realmctl.retrieval.search.filters import BlockFilter
+from realmctl.retrieval.search.methods import Ranker
+from realmctl.retrieval.search.reranking import Reranker
+from realmctl.retrieval.search.searcher import Searcher
+from realmctl.spans.masking import Masking
+from realmctl.spans.salient import Tagger
+from realmctl.spans.settings import MASKINGS, TAGGERS
+from realmctl.training.candidate_source import CandidateSource
+from realmctl.training.losses import RetrieverLoss
+from realmctl.training.names import CANDIDATE_SOURCES, HEADS, PROJECTIONS, READERS, REFRESHES, RETRIEVER_LOSSES
+from realmctl.training.readers import PretrainReader
+from realmctl.training.refresh.kinds import LeadingRefresh
+from realmctl.training.starts.fitted import FittedHead, FittedProjection
 from realmctl.version import __version__
 
 GROUP = "realmctl.tests"
@@ -188,7 +214,12 @@ def test_something_reads_each_group():
     core = "".join(
         path.read_text() for path in Path(registry.__file__).parent.rglob("*.py") if path.name != "__init__.py"
     )
-    assert [group for group in registry.GROUPS if f'"realmctl.{group}"' not in core] == []
+    read = {f'"realmctl.{group}"' for group in registry.GROUPS if not group.startswith("options.")}
+    assert [group for group in read if group not in core] == []
+    extended = re.findall(
+        r'extended\("([a-z-]+)"\)', core + "".join(path.read_text() for path in (ROOT / "stages").glob("*.py"))
+    )
+    assert {f"options.{command}" for command in extended} == {*registry.GROUPS} - {group[10:-1] for group in read}
 
 
 def told_with_rooms(folder: Path, *arguments: str) -> tuple[int, str, str]:
@@ -222,3 +253,114 @@ def test_an_unknown_command_may_be_one_of_a_package_that_is_not_here(rooms):
     code, _, told = told_with_rooms(rooms, "serve")
     assert code == ConfigError.exit_code and "lacks no_such_rooms and the commands there" in told
     assert "score" not in told
+
+
+SEAMS: list[tuple[Registry, type]] = [
+    (CUTTERS, Cutter),
+    (TAGGERS, Tagger),
+    (MASKINGS, Masking),
+    (EXECUTORS, Cluster),
+    (FAMILIES, Family),
+    (INDEX_TYPES, IndexType),
+    (READERS, PretrainReader),
+    (RETRIEVER_LOSSES, RetrieverLoss),
+    (CANDIDATE_SOURCES, CandidateSource),
+    (REFRESHES, LeadingRefresh),
+    (HEADS, FittedHead),
+    (PROJECTIONS, FittedProjection),
+    (SEARCHERS, Searcher),
+    (RANKERS, Ranker),
+    (RERANKERS, Reranker),
+    (ANSWERERS, Answerer),
+    (FILTERS, BlockFilter),
+]
+
+
+@pytest.mark.parametrize(("seam", "kind"), SEAMS, ids=lambda each: getattr(each, "group", ""))
+def test_a_class_that_cannot_be_called_as_its_kind_is_refused_before_it_is_used(monkeypatch, seam, kind):
+    """An abstract class, one whose methods take nothing, and one whose making takes more; what realmctl itself offers is none of these."""
+    for name in seam.names():
+        assert seam.load(name, kind)
+    monkeypatch.setattr(registry, "points", lambda group: (EntryPoint("torn", "my_package:Torn", group),))
+    methods = [
+        name for each in kind.__mro__[:-1] for name, value in vars(each).items() if isinstance(value, FunctionType)
+    ]
+    public = [name for name in methods if name == "__call__" or not name.startswith("_")]
+    whole = dict.fromkeys(getattr(kind, "__abstractmethods__", ()), lambda *given, **named: None)
+    offered = [object(), object, *([kind] if whole else [])]
+    offered += [type("Torn", (kind,), {**whole, name: lambda: None}) for name in public]
+    if not any(isinstance(value, classmethod) for value in vars(kind).values()):
+        offered.append(type("Torn", (kind,), {**whole, "__init__": lambda self, one, two, three, four, five: None}))
+    for each in offered:
+        monkeypatch.setattr(registry, "load", lambda point, each=each: each)
+        with pytest.raises(
+            ResourceError, match=r"^the package my_package:Torn offers .*Correct it there, or uninstall that package\.$"
+        ):
+            seam.load("torn", kind)
+
+
+@pytest.mark.parametrize(
+    ("offer", "says"),
+    [
+        (Format("torn", lambda path, settings: []), r"has a read that takes \(path, settings\) and is called with \(CorpusFile\)"),
+        (Format("torn", lambda file: [], looks=lambda file: True), r"has a looks that takes \(file\) and is called with \(CorpusFile, bytes\)"),
+        (Format("torn", "read.py"), "has a read that is no function and is called with"),
+        (Format, "is not a realmctl.corpus.formats.format.Format"),
+        ({"another": Format("torn", list)}, "is not a realmctl.corpus.formats.format.Format"),
+    ],
+)  # fmt: skip
+def test_a_format_that_cannot_be_called_is_refused(monkeypatch, offer, says):
+    monkeypatch.setattr(registry, "points", lambda group: (EntryPoint("torn", "my_package:TORN", group),))
+    monkeypatch.setattr(registry, "load", lambda point: offer)
+    with pytest.raises(ResourceError, match=says):
+        FORMAT_NAMES.instance("torn", Format)
+
+
+def test_a_pooling_that_cannot_be_called_is_refused(monkeypatch):
+    monkeypatch.setattr(registry, "points", lambda group: (EntryPoint("torn", "my_package:torn", group),))
+    monkeypatch.setattr(registry, "load", lambda point: lambda states: states)
+    with pytest.raises(
+        ResourceError, match=r"has a function that takes \(states\) and is called with \(state_BLH, pooled_BL\)"
+    ):
+        poolings_of("torn")
+
+
+STAGE = """
+from realmctl.pipeline import Command, Settings, Stage, setting
+
+class Torn(Stage):
+    "Does nothing."
+    makes = "blocks"
+    def run(self): ...
+
+class Silent(Command):
+    "Does nothing."
+    def run(self): ...
+
+class Other:
+    "Is no stage."
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "where", "says"),
+    [
+        ("realmctl.stages", "torn", "rooms_of_a_test.one:Torn", "has a run that takes (self) and is called with (self, out)"),
+        ("realmctl.stages", "torn", "rooms_of_a_test.one:Other", "is not a subclass of realmctl.pipeline.stage.Stage"),
+        ("realmctl.stages", "torn", "rooms_of_a_test.one:Absent", "cannot be imported (AttributeError"),
+        ("realmctl.stages", "torn", "no_such_module:Torn", "cannot be imported (ModuleNotFoundError"),
+        ("realmctl.commands", "torn", "rooms_of_a_test.one:Silent", "has a run that takes (self) and is called with (self, show)"),
+        ("realmctl.commands", "torn", "rooms_of_a_test.one:Torn", "is not a subclass of realmctl.pipeline.command.Command"),
+        ("realmctl.options.tag", "torn", "rooms_of_a_test.one:Torn", "nothing reads the group 'realmctl.options.tag'"),
+        ("realmctl.options.pretrain", "torn", "rooms_of_a_test.one:Other", "is not a subclass of realmctl.pipeline.settings.Settings"),
+        ("realmctl.presets", "torn", "rooms_of_a_test.one:Other", "is not a"),
+    ],
+)  # fmt: skip
+def test_a_room_that_offers_what_cannot_be_used_is_told_in_one_paragraph(rooms, group, name, where, says):
+    (rooms / "one.py").write_text(f"OFFERS = {{{group!r}: {{{name!r}: {where!r}}}}}\n{STAGE}")
+    code, _, told = told_with_rooms(
+        rooms, "torn" if group in ("realmctl.stages", "realmctl.commands") else "pretrain", "--help"
+    )
+    assert code == ResourceError.exit_code and "Traceback" not in told
+    assert told.startswith("error: the room rooms_of_a_test.one ") and says in told
+    assert "delete" in told

@@ -17,9 +17,9 @@ from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.errors import EXIT_CODES, ConfigError, RealmctlError
 from realmctl.execution import standard_streams
 from realmctl.execution.signals import install_stop_now
-from realmctl.pipeline import removed
+from realmctl.pipeline import Command, removed
 from realmctl.pipeline.discovery import own_names, stage_at
-from realmctl.registry import object_at
+from realmctl.registry import class_at
 from realmctl.version import __version__
 
 EPILOG = (
@@ -76,7 +76,9 @@ def build(only: str = "") -> typer.Typer:
             _add_unusable(app, name, unusable[name])
             continue
         offer: Any = known[name]
-        kind: Any = stage_at(name, offer) if name in own else object_at(offer) if isinstance(offer, str) else offer
+        kind: Any = (
+            stage_at(name, offer) if name in own else class_at(offer, Command) if isinstance(offer, str) else offer
+        )
         panel = order.group_of(name) if name in own or name in others else "Stages of plug-ins"
         run = _listed if only in HELP else with_exit_code(command_of(kind))
         app.command(name, cls=ShownCommand, rich_help_panel=panel, help=description_of(kind))(run)

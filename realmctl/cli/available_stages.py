@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
-from typing import cast
 
 from realmctl import registry
 from realmctl.cli import commands
@@ -40,7 +39,7 @@ def stages_by_name() -> dict[str, Offer]:
 
 def stage_of(offer: Offer) -> type[Stage]:
     """The stage that is offered."""
-    return cast(type[Stage], registry.object_at(offer)) if isinstance(offer, str) else offer
+    return registry.class_at(offer, Stage) if isinstance(offer, str) else offer
 
 
 def stages_of_plugins() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:
@@ -50,6 +49,8 @@ def stages_of_plugins() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError
     for point in registry.points(GROUP):
         try:
             offered = _stages_of(point.name, registry.owner_of(point), registry.load(point))
+            for stage in offered.values():
+                registry.require_fit(stage, registry.name_of(stage), registry.class_misfit(stage, Stage), point)
         except RealmctlError as error:
             unusable.setdefault(point.name, error)
             continue

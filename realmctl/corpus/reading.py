@@ -97,7 +97,7 @@ def _pages_of(file: CorpusFile, kind: Format) -> Iterator[Found]:
     is_judged = kind.is_one and file.settings.bad_files == "skip"
     try:
         with file.left_out_by_option():
-            yield from [*kind.read(file)] if is_judged else kind.read(file)
+            yield from [*kind.pages(file)] if is_judged else kind.pages(file)
     except InputError as error:
         if not is_judged:
             raise
@@ -227,7 +227,7 @@ def _why_unreadable(file: CorpusFile) -> str:
         return f"{file.path} is {file.problem}"
     try:
         kind = format_of(file)
-        for _ in () if kind.is_one else kind.read(file):
+        for _ in () if kind.is_one else kind.pages(file):
             pass
     except InputError as error:
         return str(error)

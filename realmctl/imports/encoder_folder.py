@@ -255,7 +255,7 @@ def _source(said: EncoderFolder) -> EncoderSource:
     named = said.source or str(_config(said.folder).get("model_type"))
     files = (name for name in SOURCES.names() if (said.folder / name).is_file())
     if found := next(files, named if named in SOURCES.names() else ""):
-        source: EncoderSource = SOURCES.instance(found, FunctionType)(said.folder)
+        source: EncoderSource = SOURCES.instance(found, FunctionType, like=has_routes)(said.folder)
         return source
     config = read_config(said.folder)
     stored = _config(said.folder)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts
 from realmctl.pipeline.fields import output, roles, unheeded
 from realmctl.pipeline.settings import Settings
@@ -47,7 +48,7 @@ class Command(Settings):
 
     def run(self, show: Show) -> None:
         """Do the work and print its result. Raises the errors of `realmctl.errors`."""
-        raise TypeError(f"command {type(self).__name__} has no run()")
+        raise ConfigError(f"the command {type(self).__module__}:{type(self).__name__} has no `run`. Define it there.")
 
 
 class InWorkspace(Command):

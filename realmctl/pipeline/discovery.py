@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
 
 from realmctl.errors import ConfigError
 from realmctl.pipeline.fields import roles
 from realmctl.pipeline.stage import Stage
-from realmctl.registry import joined, object_at, offered
+from realmctl.registry import class_at, joined, offered
 
 GROUP = "realmctl.stages"
 
@@ -51,12 +50,12 @@ def own_stages() -> dict[str, type[Stage]]:
 
 def stage_at(name: str, where: str) -> type[Stage]:
     """Import a stage of `own_names`. Raises ConfigError where it has another name than its room says."""
-    stage: Any = object_at(where)
+    stage = class_at(where, Stage)
     if stage.command() != name:
         raise ConfigError(
             f"{where}: OFFERS names the stage {name!r}, and its file {stage.command()!r}. Give both one name."
         )
-    return cast(type[Stage], stage)
+    return stage
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:

@@ -21,7 +21,7 @@ from realmctl.deviations import (
 )
 from realmctl.errors import ConfigError
 from realmctl.pipeline import removed
-from realmctl.registry import joined, object_at, offered
+from realmctl.registry import joined, object_at, object_misfit, offered, require_fit
 
 Settings = Mapping[str, Any]
 
@@ -113,8 +113,12 @@ def is_of_the_paper(command: str, name: str, default: object) -> bool:
 @cache
 def presets() -> Mapping[str, Mapping[str, Settings]]:
     """{preset: {stage: settings}}: those of the core, then those of the rooms."""
-    of_rooms: dict[str, Any] = {name: object_at(where) for name, where in offered("realmctl.presets").items()}
-    return joined("realmctl.presets", PRESETS, of_rooms)
+    known = joined("realmctl.presets", dict[str, Any](PRESETS), offered("realmctl.presets"))
+    return {name: _of_room(each) if isinstance(each, str) else each for name, each in known.items()}
+
+
+def _of_room(where: str) -> Any:
+    return require_fit(found := object_at(where), where, object_misfit(found, Mapping))
 
 
 def names_for(command: str) -> list[str]:

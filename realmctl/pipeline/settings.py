@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar, cast, dataclass_transform
 
 from realmctl.pipeline.fields import ROLE, argument, flag_of, hints, output, reads, roles, runtime, setting, source
 from realmctl.pipeline.values import typed
-from realmctl.registry import object_at, offered
+from realmctl.registry import class_at, offered
 
 
 @dataclass_transform(
@@ -92,7 +92,7 @@ def extended(command: str) -> Callable[[type[S]], type[S]]:
     """
 
     def with_options(own: type[S]) -> type[S]:
-        added: list[Any] = [object_at(where) for where in offered(f"realmctl.options.{command}").values()]
+        added: list[Any] = [class_at(where, Settings) for where in offered(f"realmctl.options.{command}").values()]
         if not added:
             return own
         named = {name: getattr(own, name) for name in ("__doc__", "__module__", "__qualname__")}

@@ -52,6 +52,7 @@ from realmctl.pipeline.sources import (
 from realmctl.pipeline.together import Exchange, make_together
 from realmctl.pipeline.trial import Trial
 from realmctl.pipeline.trying import tried
+from realmctl.registry import name_of
 
 
 class Stage(Settings):
@@ -157,7 +158,7 @@ class Stage(Settings):
 
     def run(self, out: Writer) -> Mapping[str, object]:
         """Write the files of the artifact to `out`. The returned numbers become the metrics of its manifest."""
-        raise TypeError(f"stage {type(self).__name__} has no run()")
+        raise ConfigError(f"the stage {type(self).__module__}:{type(self).__name__} has no `run`. Define it there.")
 
     def print_summary(self, made: Artifact) -> None:
         """Print the headline of the artifact on stderr, whether it was made now or found."""
@@ -295,6 +296,11 @@ class Stage(Settings):
 
         def write(out: Writer) -> Mapping[str, Any]:
             require_free_disk(out.path, self.estimate().get("disk_bytes", 0), self.command())
-            return self.run(out)
+            if isinstance(found := self.run(out), Mapping):
+                return found
+            raise ConfigError(
+                f"`run` of {name_of(type(self))} returns {type(found).__name__}, and a stage returns its metrics: a mapping of names, {{}} for none. "
+                "Correct it there."
+            )
 
         return write_version(writer, write, self.inputs().values())

@@ -36,7 +36,7 @@ from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sou
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.curves import Curves
 from realmctl.training.monitoring.loss_watch import LossWatch
-from realmctl.training.objective import Objective, Observer, Part, StepSums, merged
+from realmctl.training.objective import Objective, Observer, Part, StepSums, merged, require_scalar
 from realmctl.training.settings.base import TrainSettings
 
 WINDOW = 50
@@ -311,6 +311,7 @@ class _Run(Generic[Part]):
             with autocast(self.device, self.settings.precision):
                 loss, sums = self.objective.loss(part)
             if loss is not None:
+                require_scalar(loss, self.objective)
                 self.buckets.start(last=number == len(parts))
                 loss.backward()  # type: ignore[no-untyped-call]
             found.add(loss, sums)

@@ -11,6 +11,9 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from realmctl.errors import ConfigError
+from realmctl.registry import name_of
+
 Sums = Mapping[str, tuple[float | Tensor, float | Tensor]]
 """{metric: (sum, count)} of one micro-batch. The loop adds up the micro-batches of a batch and divides sum by count. Scalar tensors on
 the device stay there until the step is over: to read one means to wait for the device."""
@@ -74,6 +77,19 @@ class Observer:
         Raises:
             InputError: A file that the state names is missing or damaged. The observer must be unchanged then.
         """
+
+
+def require_scalar(loss: object, what: object) -> None:
+    """Check what a loss returned. Raises ConfigError, which names the class of `what`, for what no gradient can be taken of."""
+    found, trains = type(loss).__name__, False
+    if isinstance(loss, Tensor):
+        found, trains = f"a tensor of shape {[*loss.shape]}", loss.requires_grad or not torch.is_grad_enabled()
+        if trains and loss.ndim == 0:
+            return
+    raise ConfigError(
+        f"the loss of {name_of(type(what))} is {found} {'with' if trains else 'without'} a gradient, and training needs a scalar tensor with one. "
+        "Add up what it computes, and detach nothing that is trained."
+    )
 
 
 def merged(*found: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
 from realmctl.training.data.own_blocks import OwnBlocks
 from realmctl.training.losses import RetrieverLoss, retriever_loss
-from realmctl.training.objective import Objective, Sums
+from realmctl.training.objective import Objective, Sums, require_scalar
 from realmctl.training.readers import PretrainReader, pretrain_reader
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings.pretrain import PretrainSettings
@@ -213,6 +213,7 @@ class RealmObjective(Objective[Micro]):
     def loss(self, part: Micro) -> tuple[Tensor, Sums]:
         """Return the loss of this run (`loss_of`), divided by `normaliser`, and sums of the retrieval utility."""
         found = self.step(part)
+        require_scalar(found.loss, self.loss_of)
         return found.loss, {**self.utility_sums(self.beside_null(part, found)), **self.reader.sums()}
 
     def step(self, part: Micro) -> StepOut:

@@ -69,5 +69,5 @@ def test_a_command_without_run_is_a_mistake_of_its_author():
     class Nothing(Command):
         """Do nothing."""
 
-    with pytest.raises(TypeError, match="Nothing has no run"):
+    with pytest.raises(ConfigError, match="Nothing has no `run`"):
         Nothing().run(lambda value, text: None)

@@ -225,14 +225,21 @@ def test_a_stage_that_breaks_a_convention_fails_when_it_is_imported():
             makes = "x"
             steps: int = 3
 
-    with pytest.raises(TypeError, match="run"):
 
-        class NoRun(Stage):
-            """Does nothing."""
+def test_a_stage_without_run_or_without_metrics_is_a_mistake_of_its_author(tmp_path):
+    class Torn(Stage):
+        """Does nothing."""
 
-            makes = "x"
+        makes = "x"
 
-        NoRun().run(None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=rf"the stage {__name__}:Torn has no `run`"):
+        Torn().make(tmp_path / "x")
+    Torn.run = lambda self, out: None
+    with pytest.raises(
+        ConfigError, match=rf"`run` of {__name__}\.\S*Torn returns NoneType, and a stage returns its metrics"
+    ):
+        Torn().make(tmp_path / "x")
+    assert not (tmp_path / "x" / "v1").exists()
 
 
 def test_flags_are_fields_with_dashes():

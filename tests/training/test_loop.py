@@ -296,3 +296,21 @@ def test_sums_are_those_of_floats_added_in_order():
     sums.add(None, {"a": (1.5, 1)})
     total = float(values[0]) + float(values[1]) + float(values[2])
     assert sums.learned and sums.read() == (total, {"a": (total + 1.5, 7.0), "b": (9.0, 12.0)})
+
+
+@pytest.mark.parametrize(
+    ("torn", "says"),
+    [
+        (lambda loss: loss.repeat(3), r"a tensor of shape \[3\] with a gradient"),
+        (lambda loss: loss.detach(), r"a tensor of shape \[\] without a gradient"),
+        (lambda loss: loss.item(), "float without a gradient"),
+    ],
+)
+def test_a_loss_that_no_gradient_can_be_taken_of_is_told(tmp_path, torn, says):
+    class Torn(Parabola):
+        def loss(self, part):
+            loss, sums = super().loss(part)
+            return torn(loss), sums
+
+    with pytest.raises(ConfigError, match=rf"the loss of {__name__}\.\S*Torn is {says}, and training needs a scalar"):
+        train(Torn(), TrainSettings(steps=1, lr=0.1), writer(tmp_path / "v1"), "toy")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
+from realmctl.errors import ConfigError
 
 HEAD_BYTES = 2**16
 """What is read of a file to recognise its format."""
@@ -28,3 +29,14 @@ class Format:
     is_one: bool = False
     is_binary: bool = False
     looks: Callable[[CorpusFile, bytes], bool] | None = None
+
+    def pages(self, file: CorpusFile) -> Iterator[Found]:
+        """Read a file. Raises ConfigError for what is no page: a mistake of who wrote the format."""
+        found: Iterable[object] | None = self.read(file)
+        for page in [None] if found is None else found:
+            if not isinstance(page, Found):
+                raise ConfigError(
+                    f"{self.read.__module__}, which reads the format {self.name!r}, yields {type(page).__name__}, and a format yields Document or "
+                    "Dropped. Correct it there, or name another with --format."
+                )
+            yield page

@@ -38,4 +38,4 @@ def mean(state_BLH: Tensor, pooled_BL: Tensor) -> Tensor:
 def poolings_of(name: str) -> list[PoolingFunction]:
     """Return the poolings that a name such as `mean` or `cls+mean` stands for. Raises ConfigError for one that is not known."""
     names = ["cls"] if name == "pooler" else name.split("+")[:MOST]
-    return [POOLINGS.instance(each, FunctionType) for each in names]
+    return [POOLINGS.instance(each, FunctionType, like=mean) for each in names]

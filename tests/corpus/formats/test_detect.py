@@ -17,7 +17,7 @@ from realmctl.corpus.document import Document, cleaned
 from realmctl.corpus.formats.detect import FORMATS, format_of
 from realmctl.corpus.formats.format import Format
 from realmctl.corpus.formats.records import FieldNames, is_header
-from realmctl.corpus.reading import documents
+from realmctl.corpus.reading import PageCounts, documents, kept
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import ConfigError, InputError
 from realmctl.inputs import streams
@@ -414,3 +414,12 @@ def test_ids_that_are_none(tmp_path):
 def test_the_text_of_langchain_is_known(tmp_path):
     path = written(tmp_path, '{"page_content": "A tree.", "metadata": {"source": "a"}}', "c.jsonl")
     assert [each.text for each in documents([path], CorpusSettings())] == ["A tree."]
+
+
+@pytest.mark.parametrize(("made", "named"), [([{"text": "Rome"}], "dict"), (["Rome"], "str"), (None, "NoneType")])
+def test_what_a_format_yields_and_is_no_page_is_told(tmp_path, made, named):
+    """A mistake of who wrote the format, whose file the message names."""
+    file = corpus_file(written(tmp_path, "Rome"))
+    for kind in (Format("torn", lambda file: made), Format("torn", lambda file: made, is_one=True)):
+        with pytest.raises(ConfigError, match=rf"{__name__}, which reads the format 'torn', yields {named}"):
+            list(kept(file, kind, PageCounts()))
