@@ -23,6 +23,7 @@ from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.fields_file import TYPES, types_in
+from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.languages import AUTO, language_codes, plain_language
 from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
@@ -48,7 +49,9 @@ WARNED_PIECES = 1.2
 """Wordpieces of a character above which a warning is given. An encoder has at most about one where it knows the language: Chinese."""
 TRIAL_SECONDS = 3.0
 TRIAL_CHARS = 2**22
-"""A trial reads the first documents, for so long or so many characters."""
+"""A trial reads some documents, for so long or so many characters."""
+GOLDEN = 0.618034
+"""Multiples of it, without their whole part, spread evenly from the first few on."""
 
 
 @dataclass
@@ -172,7 +175,7 @@ def in_its_language(corpus: Sequence[Path], settings: ChunkSettings) -> ChunkSet
 
 
 def try_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings, workers: int = 0) -> Trial:
-    """Tell how long `chunk_corpus` takes on this machine, from the first documents.
+    """Tell how long `chunk_corpus` takes on this machine, from documents of files that are spread over all, since a folder holds many kinds.
 
     They are read, cleaned and cut in this process. Their share of the corpus follows from its size and compression. Cleaning and cutting
     count as divided among the workers, and reading does not. What a tokenizer takes is extrapolated from half of them and all.
@@ -180,15 +183,21 @@ def try_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings
     settings = in_its_language(corpus, settings)
     files = CorpusFiles(corpus, settings, PageCounts())
     files.say_formats = False
-    pages, chars, start = Pages(), 0, time.monotonic()
-    is_whole = True
-    for page in files.documents():
-        pages.append(page)
-        chars += len(page.text) if isinstance(page, Document) else 0
-        if chars >= TRIAL_CHARS or time.monotonic() - start >= TRIAL_SECONDS:
-            is_whole = False
+    files.files = [file for _, file in sorted(enumerate(files.files), key=lambda each: each[0] * GOLDEN % 1)]
+    pages, chars, tried, is_enough, start = Pages(), 0, 0, False, time.monotonic()
+    for file in files.files:
+        kind, before = format_of(file), chars
+        for page in files.read(file, kind):
+            pages.append(page)
+            chars += len(page.text) if isinstance(page, Document) else 0
+            if is_enough := chars >= TRIAL_CHARS or time.monotonic() - start >= TRIAL_SECONDS:
+                break
+        tried += chars - before if is_enough and not kind.is_one else expanded_bytes(file.path)
+        if is_enough:
             break
-    times = max(1.0, sum(expanded_bytes(file.path) for file in files.files) / max(1, chars)) if not is_whole else 1.0
+    else:
+        files.finish()
+    times = max(1.0, sum(expanded_bytes(file.path) for file in files.files) / max(1, tried))
     read = times * (time.monotonic() - start)
     together = worker_count(workers)
     if not tokenizer.startswith("train:"):

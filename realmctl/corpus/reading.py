@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,11 @@ class PageCounts:
         self.dropped.update(further.dropped)
         for reason, found in further.examples.items():
             self.examples[reason] = [*self.examples.get(reason, []), *found][:EXAMPLES]
+
+    def left_out(self) -> str:
+        """How many are left out, by reason, such as `2 empty, 1 unreadable`; empty for none."""
+        found = {**self.dropped, **({"unreadable": self.bad_files} if self.bad_files else {})}
+        return ", ".join(f"{count} {reason}" for reason, count in sorted(found.items()))
 
     def tell(self) -> None:
         """Tell each reason for which pages were dropped, redirects and other namespaces aside; of more than 3 % of the pages it is a warning. Warn of
@@ -168,9 +174,9 @@ class CorpusFiles:
         self._seen.settle()
         if not self._found:
             names = ", ".join(map(str, self.paths))
+            left = f", left out: {out}" if (out := self.counts.left_out()) else ""
             raise InputError(
-                f"{names}: this corpus has no document ({self.counts.pages} pages read, dropped: "
-                f"{dict(self.counts.dropped) or 'none'}). Name a corpus with articles."
+                f"{names}: this corpus has no document ({self.counts.pages} read{left}). Name one with text."
             )
 
 
@@ -194,29 +200,23 @@ def preview(paths: Iterable[Path], settings: CorpusSettings, seconds: float = PR
 
     The whole corpus is read, but no longer than `seconds`; then it is said that there are more.
     """
-    corpus, formats = CorpusFiles(paths, settings, PageCounts()), Counter[str]()
-
-    def pages() -> Iterator[Document | SkippedPage]:
-        for file in corpus.files:
-            kind = format_of(file)
-            formats[kind.name] += 1
-            yield from corpus.read(file, kind)
-
-    first, number, more, end = list[str](), 0, "", time.monotonic() + seconds
-    for page in pages():
-        if time.monotonic() > end:
+    corpus, formats, start = CorpusFiles(paths, settings, PageCounts()), Counter[str](), time.monotonic()
+    first, number, more = list[str](), 0, ""
+    for file in corpus.files:
+        if time.monotonic() > start + seconds / 2:
+            break
+        formats[format_of(file).name] += 1
+    for page in chain.from_iterable(map(corpus.read, corpus.files)):
+        if time.monotonic() > start + seconds:
             more = " and more"
             break
-        if isinstance(page, SkippedPage) and page.is_file:
-            continue
-        number += 1
-        if len(first) < EXAMPLES:
-            first.append(f"{page.id} {page.title!r}")
-    left_out = {**corpus.counts.dropped, **({"unreadable": corpus.counts.bad_files} if corpus.counts.bad_files else {})}
-    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+        if not (isinstance(page, SkippedPage) and page.is_file):
+            number += 1
+            first += [f"{page.id} {page.title!r}"] if len(first) < EXAMPLES else []
+    left_out = corpus.counts.left_out()
     return {
-        "format": ", ".join(f"{name} ({count} files)" if count > 1 else name for name, count in formats.items()),
-        "documents": f"{number}{more}" + (f", left out: {dropped}" if dropped else ""),
+        "format": "; ".join(f"{name} ({count} files)" if count > 1 else name for name, count in formats.items()),
+        "documents": f"{number}{more}" + (f", left out: {left_out}" if left_out else ""),
         "first": "; ".join(first) or "none",
     }
 

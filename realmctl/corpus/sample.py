@@ -14,8 +14,6 @@ MOST_FILES = 64
 HEAD_BYTES = 4 * 2**20
 """Bytes of a file, as it is stored, from which its expansion is measured."""
 LEAST_BYTES = 65_536
-
-
 SAMPLE_BYTES = 2_000_000
 
 

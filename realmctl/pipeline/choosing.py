@@ -312,10 +312,10 @@ def _tell(
     for name, candidate in chosen.items():
         if candidate is first[name]:
             continue
-        if first[name].place is None:
-            say(f"taking {candidate.path}, because the index in {_trained(first)} is of other blocks")
-        else:
+        if first[name].place is not None:
             say(f"taking {candidate.path}, not {first[name].path}: {_why(clash)}")
+        elif any(one.own_index for one in first.values()):
+            say(f"taking {candidate.path}, because the index in {_trained(first)} is of other blocks")
 
 
 def _why(clash: str) -> str:

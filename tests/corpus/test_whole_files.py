@@ -6,15 +6,16 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from realmctl.artifacts.records import Records
-from realmctl.corpus import work_units
+from realmctl.corpus import reading, work_units
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.formats.detect import FORMATS
-from realmctl.corpus.reading import CorpusFiles, PageCounts, preview
+from realmctl.corpus.reading import CorpusFiles, PageCounts, documents, preview
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.work_units import WholeFiles, corpus_units
 from realmctl.errors import InputError
@@ -62,6 +63,22 @@ def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkey
     assert here.metrics["dropped"]["list"] == 1 and here.metrics["documents"] == 680
 
 
+def test_a_preview_names_all_formats_of_files_that_take_long(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("Ada met Ben.")
+    (tmp_path / "b.md").write_text("Ben met Ada.")
+    now, kept = [0.0], reading.kept
+    monkeypatch.setattr(reading, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def slow(*given):
+        for page in kept(*given):
+            now[0] += 9
+            yield page
+
+    monkeypatch.setattr(reading, "kept", slow)
+    found = preview([tmp_path], CorpusSettings())
+    assert found["documents"] == "1 and more" and "plain text" in found["format"] and "Markdown" in found["format"]
+
+
 def test_a_file_that_was_named_is_not_sent_to_a_worker(folder):
     units = list(corpus_units(CorpusFiles([folder / "0/00.jsonl"], CorpusSettings(), PageCounts())))
     assert [type(unit) for unit in units] == [list], "on Ray, a worker may not see it"
@@ -92,8 +109,11 @@ def test_an_id_in_two_files_and_a_bad_line_are_named(folder, tmp_path, workers):
 def test_a_folder_without_a_document(tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus/a.jsonl").write_text('{"id": "x", "text": " "}\n')
-    with pytest.raises(InputError, match="this corpus has no document"):
+    with pytest.raises(InputError, match=r"this corpus has no document \(1 read, left out: 1 empty\)"):
         made(tmp_path / "corpus", tmp_path / "none")
+    (tmp_path / "corpus/b.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    with pytest.raises(InputError, match=r"\(2 read, left out: 1 empty, 1 unreadable\)"):
+        list(documents([tmp_path / "corpus"], CorpusSettings(bad_files="skip")))
 
 
 @pytest.mark.usefixtures("workers_at_once")
@@ -136,6 +156,7 @@ def test_bad_files_of_one_document_are_set_aside_where_they_stand(tmp_path, work
     assert made.metrics["bad_files"] == made.metrics["quarantined"] == 1 and made.metrics["dropped"] == {"empty": 1}
     found = preview([tmp_path], CorpusSettings(bad_files="skip"))
     assert found["documents"] == "2, left out: 1 empty, 1 unreadable"
+    assert found["format"] == "plain text, one document a file (3 files); Markdown, one document a file"
 
 
 def test_a_file_of_one_document_is_read_once_where_bad_ones_are_skipped(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from realmctl.artifacts import Artifact, Origin, open_artifact, writing
 from realmctl.artifacts.artifact import version_numbers
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.pipeline import Named, choose
+from realmctl.pipeline.choosing import fitting
 
 
 class Workspace:
@@ -98,6 +99,14 @@ def test_a_model_searches_its_own_index_until_newer_blocks_have_one(w, capfd):
     assert w.chosen("qa-model", "blocks") == {"qa-model": "v1", "blocks": "v2", "index": "v3"}
     assert "index/v3" in capfd.readouterr().err
     assert w.chosen("qa-model", "blocks", blocks=first) == own
+
+
+def test_an_index_beside_a_retriever_that_has_none_is_nothing_to_tell(w, capfd):
+    """As `index-docs` makes them, and `serve` reads them."""
+    blocks, retriever = w.make("blocks"), w.make("retriever")
+    w.index_of(blocks, retriever)
+    found = fitting(w.folder / "blocks", models={"retriever": Named(w.folder / "retriever", ("retriever",))})
+    assert found["index"].path == w.folder / "index/v1" and capfd.readouterr().err == ""
 
 
 def test_two_models_share_one_index(w):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts.records import Records
-from realmctl.corpus import chunking, document
+from realmctl.corpus import chunking, document, reading
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.sentences import PUNKT_FILES
@@ -261,7 +261,7 @@ def test_a_punkt_model_counts_by_its_content(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_a_dry_run_estimates_the_time_of_all_documents_from_the_first(tmp_path, monkeypatch, workers):
+def test_a_dry_run_estimates_the_time_of_all_documents_from_some(tmp_path, monkeypatch, workers):
     """The clock goes on by a second for each document that is cut."""
     now = [0.0]
     cut = BlockPacker.blocks
@@ -281,3 +281,22 @@ def test_a_dry_run_estimates_the_time_of_all_documents_from_the_first(tmp_path, 
     assert now[0] == 5, "a small share of the work"
     planned = planning.plan(stage, tmp_path / "blocks", measure=True)
     assert planned["estimate"]["seconds"] > 0 and not (tmp_path / "blocks").exists()
+
+
+def test_a_dry_run_estimates_the_time_of_a_folder_of_many_kinds(tmp_path, monkeypatch):
+    """The clock goes on by a second for each file that is read, and by ten for each of the kind that comes first."""
+    now, kept = [0.0], reading.kept
+    monkeypatch.setattr(chunking, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(chunking, "TRIAL_SECONDS", 60)
+
+    def slow(file, *rest):
+        now[0] += 10 if "slow" in file.name else 1
+        return kept(file, *rest)
+
+    monkeypatch.setattr(reading, "kept", slow)
+    for name in ("a-slow", "b"):
+        (tmp_path / "docs" / name).mkdir(parents=True)
+        for number in range(50):
+            (tmp_path / f"docs/{name}/{number}.txt").write_text("A river ran. " * 80)
+    found = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:300", workers=1).trial().seconds
+    assert now[0] < 100 and found == pytest.approx(2 * 550, rel=0.2), "50 files of 10 s and 50 of 1 s, read twice"
