@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,15 @@ from torch.testing import assert_close
 from realmctl.models.bert.modules import BertForMaskedLM
 from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator, block_token_mask
-from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss, span_table
+from realmctl.models.span_head import (
+    LOWEST,
+    SpanReader,
+    marginal_loss,
+    reader_loss,
+    retrieval_loss,
+    span_table,
+    within_block,
+)
 
 
 def test_span_counts_of_the_official_code() -> None:
@@ -56,6 +65,7 @@ def test_save_and_load(mlm: BertForMaskedLM, reader_batch, tmp_path: Path) -> No
     with torch.inference_mode():
         loaded = SpanReader.load(tmp_path).span_scores(*reader_batch, 4)[0]
         assert torch.equal(loaded, reader.span_scores(*reader_batch, 4)[0])
+    assert SpanReader.load(tmp_path).positions == mlm.config.max_position_embeddings
 
 
 def test_losses_are_the_share_of_the_correct_ones() -> None:
@@ -64,6 +74,29 @@ def test_losses_are_the_share_of_the_correct_ones() -> None:
     share = (score.flatten(1).softmax(1) * correct.flatten(1)).sum(1)
     assert_close(reader_loss(score, correct), -share.log())
     assert_close(retrieval_loss(score[:, 0], correct[:, 0] | True), torch.zeros(2), atol=1e-6, rtol=0)
+
+
+def test_the_marginal_loss_is_the_written_out_sum() -> None:
+    """Equation 1, with p(y|z,x) the share of the correct spans of a block, and a question without one."""
+    generator = torch.Generator().manual_seed(5)
+    span, block = torch.randn(4, 3, 6, generator=generator) * 2, torch.randn(4, 3, generator=generator) * 2
+    correct = torch.rand(4, 3, 6, generator=generator) < 0.3
+    correct[1], correct[2, 1:] = False, False
+    span[0, 2, 4:] = LOWEST  # no spans of this block
+    correct[0, 2, 4:] = False
+    span, block = span.requires_grad_(), block.requires_grad_()
+    loss = marginal_loss(within_block(span) + block[..., None], block, correct)
+    for question in range(4):
+        found = 0.0
+        for z, prior in enumerate(block[question].softmax(0).tolist()):
+            shares = span[question, z].softmax(0).tolist()
+            found += prior * sum(
+                share for share, right in zip(shares, correct[question, z].tolist(), strict=True) if right
+            )
+        assert loss[question].item() == pytest.approx(-math.log(found) if found else 0.0, abs=1e-5)
+    loss.sum().backward()
+    assert not span.grad[1].any() and not block.grad[1].any()
+    assert block.grad[2, 0] < 0 < block.grad[2, 1]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])

@@ -24,7 +24,7 @@ PLACES = {
     "realmctl/models/in_batch.py": ["tests/models/test_in_batch.py"],
     "realmctl/models/span_head.py": ["tests/models/test_span_head.py"],
     "realmctl/training/realm.py": ["tests/training/test_pretrain.py", "tests/training/test_pretrain_official.py"],
-    "realmctl/training/losses.py": ["tests/training/test_pretrain.py"],
+    "realmctl/training/losses.py": ["tests/training/test_losses.py", "tests/training/test_pretrain.py"],
     "realmctl/training/in_batch.py": ["tests/training/test_in_batch.py", "tests/training/test_ict.py"],
     "realmctl/training/gradient_cache.py": ["tests/training/test_gradient_cache.py"],
     "realmctl/retrieval/search/candidates.py": ["tests/retrieval/search/test_candidates.py"],
