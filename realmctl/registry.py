@@ -30,6 +30,8 @@ from realmctl.errors import ConfigError, ResourceError
 
 T = TypeVar("T")
 MAX_REASON = 600
+used = dict[str, None]()
+"""The classes of rooms and packages that this process has loaded by name: what the core gets from one of them may be the cause of a bug."""
 ROOMS = ("realmctl.extras", "realmctl.lab")
 """The packages whose folders and files are rooms. Either may be deleted."""
 GROUPS = (
@@ -188,13 +190,12 @@ def object_misfit(found: object, kind: type, like: Callable[..., object] | None 
         return f"is not a {name_of(kind)}"
     if like:
         return _refusal("function", found, inspect.signature(like))
-    refusals = []
     for name, hint in get_type_hints(kind).items() if dataclasses.is_dataclass(kind) else ():
-        for each in (hint, *get_args(hint)):
-            if get_origin(each) is get_origin(Callable[[], None]) and getattr(found, name) is not None:
-                given = [Parameter(taken.__name__, Parameter.POSITIONAL_ONLY) for taken in get_args(each)[0]]
-                refusals.append(_refusal(name, getattr(found, name), Signature(given)))
-    return next(filter(None, refusals), "")
+        for call in (each for each in (hint, *get_args(hint)) if get_origin(each) is get_origin(Callable[[], None])):
+            given = [Parameter(taken.__name__, Parameter.POSITIONAL_ONLY) for taken in get_args(call)[0]]
+            if (set_to := getattr(found, name)) and (why := _refusal(name, set_to, Signature(given))):
+                return why
+    return ""
 
 
 def _refusal(name: str, found: Any, called: Signature) -> str:
@@ -243,6 +244,8 @@ class Registry:
     def load(self, name: str, base: type[T]) -> type[T]:
         """The class with this name, a subclass of `base`. Raises: see `instance`."""
         found, where, offer = self._found(name)
+        if where not in self.core.values():
+            used[where] = None
         return cast(type[T], require_fit(found, where, class_misfit(found, base), offer))
 
     def instance(self, name: str, kind: type[T], like: Callable[..., object] | None = None) -> T:

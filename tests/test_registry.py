@@ -325,6 +325,24 @@ def test_a_pooling_that_cannot_be_called_is_refused(monkeypatch):
         poolings_of("torn")
 
 
+TORN = """
+OFFERS = {"realmctl.taggers": {"torn": "rooms_of_a_test.one:Torn"}}
+from realmctl.spans.salient import Tagger
+
+class Torn(Tagger):
+    def tag(self, blocks):
+        return ["no spans"]
+"""
+
+
+def test_a_traceback_names_the_parts_of_rooms_that_were_used(rooms, chain):
+    (rooms / "one.py").write_text(TORN)
+    for more, says in ([], False), (["--tagger", "torn"], True):
+        code, _, told = told_with_rooms(rooms, "tag", "--blocks", str(chain.blocks.path), "--max-masks", "9", *more)
+        note = "This run used rooms_of_a_test.one:Torn: what one of them returns may be wrong."
+        assert (code, told.endswith(note)) == (1 if says else 0, says), told
+
+
 STAGE = """
 from realmctl.pipeline import Command, Settings, Stage, setting
 

@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 
 import typer
 
-from realmctl import log
+from realmctl import log, registry
 from realmctl.cli.options import HelpAll, Quiet, Threads
 from realmctl.errors import (
     BROKEN_PIPE,
@@ -59,6 +59,8 @@ def exit_code_of(work: Callable[[], Any]) -> int:
             return BROKEN_PIPE
         known = at_the_end(error, "stdout" if isinstance(error, OSError) and _is_of_stdout() else "")
         if known is None:
+            if registry.used:
+                error.add_note(f"This run used {', '.join(registry.used)}: what one of them returns may be wrong.")
             raise
         which = f"{processes.name()}: " if processes.world_size() > 1 else ""
         text = log.printable(" ".join(str(known).splitlines()))

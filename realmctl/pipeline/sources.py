@@ -320,9 +320,7 @@ def _copied(address: str, flag: str, spool: Path) -> Path:
 def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
     """Return the folder that an id of the hub names, and say where it is."""
     held = importlib.util.find_spec(PACKAGED[name]) if name in PACKAGED else None
-    folder = (
-        Path(next(iter(held.submodule_search_locations or ()))) / "model" if held else _downloaded(name, flag, files)
-    )
+    folder = Path(str(held.origin)).parent / "model" if held else _downloaded(name, flag, files)
     say(f"{flag} {name}: using {folder}")
     return folder
 

@@ -298,9 +298,7 @@ class Stage(Settings):
             require_free_disk(out.path, self.estimate().get("disk_bytes", 0), self.command())
             if isinstance(found := self.run(out), Mapping):
                 return found
-            raise ConfigError(
-                f"`run` of {name_of(type(self))} returns {type(found).__name__}, and a stage returns its metrics: a mapping of names, {{}} for none. "
-                "Correct it there."
-            )
+            torn = f"`run` of {name_of(type(self))} returns {type(found).__name__}"
+            raise ConfigError(f"{torn}, and a stage returns its metrics, a mapping, {{}} for none. Correct it there.")
 
         return write_version(writer, write, self.inputs().values())
