@@ -188,18 +188,18 @@ def _opened(value: Artifact | Path | str | None, kinds: tuple[str, ...], where: 
             f"{where}: {value!r} is not an artifact. Give an artifact of kind {' or '.join(kinds)}, or the path of one."
         )
     artifact = value if isinstance(value, Artifact) else open_artifact(value)
-    _part(artifact, kinds)
+    _part(artifact, kinds, where)
     return artifact
 
 
-def _part(artifact: Artifact, kinds: tuple[str, ...]) -> Artifact:
+def _part(artifact: Artifact, kinds: tuple[str, ...], where: str = "input") -> Artifact:
     if artifact.kind in kinds:
         return artifact
     parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest.parts]
     matching = [part for part in parts if part.kind in kinds]
     if not matching:
         raise MismatchError(
-            f"{artifact.path} is of kind {artifact.kind}, but {' or '.join(kinds)} is needed. Name another artifact."
+            f"{where} {artifact.path} is of kind {artifact.kind}, but {' or '.join(kinds)} is needed. Name another artifact."
         )
     return matching[0]
 

@@ -48,7 +48,7 @@ def with_blocks(
     if kind == "index":
         chosen = fitting(blocks, index=path, retriever=retriever)
     else:
-        chosen = fitting(blocks, index=index, models={kind: Named(path, (kind,))})
+        chosen = fitting(blocks, index=index, models={kind: Named(path, (kind,), f"--{kind}")})
     artifact, of_blocks = chosen[kind], chosen["blocks"]
     assert artifact is not None and of_blocks is not None
     return artifact, of_blocks, chosen.get("index") if kind != "index" else None

@@ -87,11 +87,11 @@ def test_missing_and_damaged_inputs_exit_3(realmctl, corpus):
 def test_artifacts_that_do_not_fit_exit_4(realmctl):
     Plain().make("plain")
     code, _, err = realmctl("tag", "--blocks", "plain")
-    assert code == 4 and "is of kind plain, but blocks is needed" in one_paragraph(err)
+    assert code == 4 and "--blocks plain/v1 is of kind plain, but blocks is needed" in one_paragraph(err)
 
 
 def test_a_full_disk_exits_5_and_leaves_nothing(corpus):
-    limited = f"ulimit -f 1; exec {' '.join(REALMCTL)} chunk {corpus} --tokenizer train:200 --workers 1 -q"
+    limited = f"ulimit -f 1; PYTHONDONTWRITEBYTECODE=1 exec {' '.join(REALMCTL)} chunk {corpus} --tokenizer train:200 --workers 1 -q"
     run = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
     assert run.returncode == 5 and "File too large" in one_paragraph(run.stderr) and run.stdout == ""
     assert {path.name for path in Path("artifacts/blocks").iterdir()} == {".lock"}

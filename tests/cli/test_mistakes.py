@@ -27,10 +27,10 @@ def model(chain, tmp_path_factory) -> Artifact:
 
 def test_ask_needs_a_fine_tuned_model(realmctl, chain, model):
     code, _, err = realmctl("ask", "Who?", "--qa-model", model.path, "--blocks", chain.blocks.path)
-    assert code == 4 and "is of kind model, but qa-model is needed" in one_paragraph(err)
+    assert code == 4 and f"--qa-model {model.path} is of kind model, but qa-model is needed" in one_paragraph(err)
     qa_model = scores_model(chain, model)
     code, _, err = realmctl("ask", "Who?", "--qa-model", qa_model, "--blocks", chain.spans.path)
-    assert code == 4 and "is of kind spans, but blocks is needed" in one_paragraph(err)
+    assert code == 4 and f"--blocks {chain.spans.path} is of kind spans, but blocks is needed" in one_paragraph(err)
 
 
 def scores_model(chain, model) -> Path:

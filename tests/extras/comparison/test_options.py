@@ -236,7 +236,7 @@ def test_what_cannot_be_compared_is_refused_by_name(realmctl, chain: Chain):
     _, err = measure(realmctl, "bad.trec", "--floor", "rr=.5", code=2)
     assert "'rr' is not measured. Name one of RR@10, R@2" in err
     _, err = measure(realmctl, "bad.trec", "--baseline", chain.blocks.path, code=4)
-    assert "is of kind blocks, but ranking-scores is needed" in err
+    assert f"--baseline {chain.blocks.path} is of kind blocks, but ranking-scores is needed" in err
     Path("qrels").write_text("q0 0 r 1\nq1 0 r 1\n")
     _, err = measure(realmctl, "bad.trec", "--baseline", good, code=4)
     assert "other qrels" in err
