@@ -56,16 +56,10 @@ class CorpusSettings(Settings):
     format: str = setting(
         "Format of the corpus files; auto detects it.", default="auto", choices=lambda: ["auto", *FORMAT_NAMES.names()]
     )
-    id_field: str = setting(
-        "Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="", advanced=True
-    )
-    title_field: str = setting("Field or column that holds the title.", default="", advanced=True)
-    text_field: str = setting("Field or column that holds the text.", default="", advanced=True)
-    keep_fields: str = setting(
-        help_texts.KEEP_FIELDS,
-        default="",
-        check=check_keep_fields,
-    )
+    id_field: str = setting(help_texts.ID_FIELD, default="", advanced=True)
+    title_field: str = setting(help_texts.TITLE_FIELD, default="", advanced=True)
+    text_field: str = setting(help_texts.TEXT_FIELD, default="", advanced=True)
+    keep_fields: str = setting(help_texts.KEEP_FIELDS, default="", check=check_keep_fields)
     delimiter: str = setting(
         "What separates the columns of a table: a character or the word tab. auto: what its header shows.",
         default="auto",

@@ -75,6 +75,9 @@ FILTER = (
     "Blocks that may be found, by the fields of their documents, such as 'date>=2024 and source==\"handbook\"'. Operators: == != < <= > >= in contains; "
     "and, or, not and parentheses."
 )
+ID_FIELD = "Field or column of JSON lines, CSV, TSV or Parquet that holds the id."
+TITLE_FIELD = "Field or column that holds the title."
+TEXT_FIELD = "Field or column that holds the text."
 KEEP_FIELDS = (
     "Fields or columns of JSON, CSV, TSV and Parquet that are kept beside the text, with commas between them, such as date,source. A search shows them. "
     "What a file says of itself, such as front matter, is kept anyway."

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from multiprocessing import connection
 from pathlib import Path
@@ -170,13 +171,12 @@ class Jobs:
             child.kill()
 
 
-def told_of(output: str, stage: type[Stage], error: object) -> str:
-    """What to tell of an error in a step: its message, the output, and whose options the message names."""
+def told_of(output: str, stage: type[Stage], error: object, known: Collection[str] = ()) -> str:
+    """What to tell of an error in a step: its message, the output, and whose options the message names. known: those that the user's command has."""
     command, text = stage.command(), f"{error}"
-    options = "|".join(map(flag_of, roles(stage)))
-    of_whom = [
-        each for each in text.split(". ") if f"`{command}`" not in each
-    ]  # sentences that do not name the command
+    options = "|".join({*map(flag_of, roles(stage))} - {*known})
+    names_it = re.compile(rf"`(?:realmctl )?{command}[ `]")  # such a sentence says whose options it means
+    of_whom = [each for each in text.split(". ") if not names_it.search(each)]
     named = any(re.search(rf"(?:{options})(?![a-z-])", each) for each in of_whom)
     whose = f" The options named here are those of `realmctl {command}`; a pipeline file has them as keys of the output {output}."
     return f"{output} ({command}): {text}{whose if named else ''}"

@@ -57,10 +57,11 @@ class PipelineStep:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Steps in the order in which they can run."""
+    """Steps in the order in which they can run. options: Those of the command that runs them, as messages name them."""
 
     workspace: Path
     steps: tuple[PipelineStep, ...]
+    options: frozenset[str] = frozenset()
 
     def until(self, name: str | None) -> tuple[PipelineStep, ...]:
         """Return all steps, or the step `name` and the steps it needs. Raises ConfigError for an unknown output."""
@@ -99,7 +100,7 @@ class Pipeline:
             except InterruptedRun:
                 raise
             except RealmctlError as error:
-                error.args = (told_of(step.name, step.stage, error),)
+                error.args = (told_of(step.name, step.stage, error, self.options),)
                 raise
         return made
 

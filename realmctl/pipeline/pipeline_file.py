@@ -97,7 +97,7 @@ def read(
         )
     except CycleError as error:
         raise ConfigError(f"{file}: these outputs need each other: {' -> '.join(error.args[1])}.") from None
-    return Pipeline(where, tuple(steps[name] for name in order))
+    return Pipeline(where, tuple(steps[name] for name in order), frozenset(options.values()))
 
 
 def _workspace(file: Path, document: Mapping[str, object]) -> Path:

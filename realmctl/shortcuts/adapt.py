@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.settings import language_of
 from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline.discovery import own_stages
-from realmctl.shortcuts.shipped import (
-    bad_files_of,
-    default_encoder,
-    left_out,
-    left_out_text,
-    run_shipped,
-    search_command,
-)
+from realmctl.shortcuts.shipped import default_encoder, left_out, left_out_text, run_shipped, search_command
 from realmctl.training.budget import FEWEST_STEPS, TooFewSteps
 
 LEAST = 0.1
@@ -42,26 +35,18 @@ def adapt(
     documents: Path,
     encoder: str | None,
     workspace: Path,
+    read: Mapping[str, str],
     *,
-    language: str,
-    bad_files: Literal["fail", "skip"] | None,
     minutes: float,
-    max_wordpieces: int | None,
     sentences: int,
     held_out: Callable[[Artifact], Artifact | None] = lambda blocks: None,
 ) -> dict[str, Any]:
     """Make blocks, an adapted retriever and its index, as the options of `realmctl adapt` say. Returns what was gained, and how to search.
 
-    held_out: returns questions of documents of the blocks, which training leaves out and is measured by, in place of titles; None for none.
+    read: the variables of `adapt.yaml` that say how documents are read. held_out: returns questions of documents of the blocks, which training leaves out and is measured by, in place of titles; None for none.
     """
-    begin, start = time.monotonic(), encoder or default_encoder([documents], language)
-    variables = {
-        "documents": str(documents),
-        "language": language,
-        "bad_files": bad_files_of(bad_files, documents),
-        "max_wordpieces": str(max_wordpieces or ""),
-        "sentences": str(sentences),
-    }
+    begin, start = time.monotonic(), encoder or default_encoder([documents], read["language"])
+    variables = {**read, "sentences": str(sentences)}
     with log.one_bar("adapt"):
         first = run_shipped("adapt", workspace, start, variables, only=("blocks",))
     counts = first["blocks"].metrics

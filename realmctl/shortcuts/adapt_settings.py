@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from realmctl.artifacts import Artifact
-from realmctl.pipeline import InWorkspace, argument, help_texts, setting, source
+from realmctl.pipeline import setting
 from realmctl.pipeline.sources import on_disk
+from realmctl.shortcuts.documents_settings import DocumentsSettings
 
 
-class AdaptSettings(InWorkspace):
+class AdaptSettings(DocumentsSettings):
     """What is adapted to which documents, in how many minutes. Rooms add options by subclasses (`realmctl.options.adapt`)."""
 
-    computes = True
-
-    documents: Path = argument(help_texts.DOCUMENTS)
-    encoder: str | None = source(
-        "Folder or hub id of a sentence encoder. " + help_texts.SENTENCE_ENCODER, default=None, hub=True
-    )
-    language: str = setting(help_texts.LANGUAGE, default="auto")
-    bad_files: Literal["fail", "skip"] | None = setting(help_texts.BAD_FILES, default=None)
     minutes: float = setting(
         "Minutes in all. Training has what blocks, measurements and vectors leave.",
         default=30,
         at_least=0.01,
         at_most=1e6,
     )
-    max_wordpieces: int | None = setting(help_texts.LONGEST_BLOCK, default=None, at_least=1)
     sentences: int = setting(
         "Sentences that are cut out of their blocks, to measure without labels.", default=1000, at_least=2
     )
@@ -42,10 +33,8 @@ class AdaptSettings(InWorkspace):
                 documents,
                 self.encoder,
                 self.workspace,
-                language=self.language,
-                bad_files=self.bad_files,
+                self.variables(documents),
                 minutes=self.minutes,
-                max_wordpieces=self.max_wordpieces,
                 sentences=self.sentences,
                 held_out=self.held_out,
             )

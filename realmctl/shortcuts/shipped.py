@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.series import meant_version
@@ -62,11 +61,6 @@ def left_out_text(blocks: Artifact) -> str:
     listed = f" ({blocks.file('quarantine.jsonl.zst')} lists them)" if "set_aside" in found else ""
     copies = f"; {count:,} blocks say the same as another" if (count := blocks.metrics.get("copied_blocks")) else ""
     return copies + (f"; left out: {reasons}{listed}" if found else "")
-
-
-def bad_files_of(given: Literal["fail", "skip"] | None, documents: Path) -> str:
-    """What happens with a file that cannot be read: what is given, or else it is skipped in a folder, and a file that is named must be read."""
-    return given or ("skip" if documents.is_dir() else "fail")
 
 
 def imported_retriever(encoder: str, workspace: Path, scale: float = 20) -> Artifact:

@@ -67,6 +67,23 @@ def test_hits_show_the_fields_of_their_documents(realmctl, chain: Chain, tmp_pat
     assert "   date 2024-05-01; tags sea, ship\n" in realmctl("search", "Cora Nash", "-w", workspace)[1]
 
 
+def test_columns_of_other_names_are_named(realmctl, chain: Chain, tmp_path):
+    """As what it says of such a table advises."""
+    table = tmp_path / "faq.csv"
+    table.write_text(
+        "key,question,answer\nk1,Who sailed?,Cora Nash sailed to Ashby.\nk2,Who left?,Dora Pell left Harrow.\n"
+    )
+    encoder, workspace = folder_for(chain.blocks, tmp_path / "encoder"), tmp_path / "w"
+    words = ("index-docs", table, "--encoder", encoder, "-w", workspace)
+    code, _, err = realmctl(*words)
+    assert code == 3 and "Name the column with --text-field" in err and "those of `realmctl chunk`" not in err
+    code, _, err = realmctl(*words, "--id-field", "key", "--title-field", "question", "--text-field", "answer")
+    assert code == 0, err
+    code, out, err = realmctl("search", "Cora Nash", "-w", workspace, "--json")
+    hit = json.loads(out)["results"][0]["hits"][0]
+    assert (hit["document"], hit["title"], hit["text"]) == ("k1", "Who sailed?", "Cora Nash sailed to Ashby.")
+
+
 def test_bm25_is_kept_before_the_first_search(realmctl, chain: Chain, tmp_path, notes, monkeypatch):
     monkeypatch.setattr("realmctl.retrieval.search.postings.KEPT_FROM", 1)
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
@@ -244,7 +261,7 @@ def test_documents_of_other_languages(realmctl, chain: Chain, notes, tmp_path, m
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_says_whose_options_it_names(realmctl, chain: Chain, tmp_path, monkeypatch, jobs):
-    """The user has typed `index-docs` or `run`, which do not have them."""
+    """The user has typed `index-docs`, which has the one, or `run`, which has none."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     (tmp_path / "p.yaml").write_text("stages: {cut: {stage: chunk, corpus: [table.csv], tokenizer: train:200}}")
@@ -256,7 +273,8 @@ def test_an_error_says_whose_options_it_names(realmctl, chain: Chain, tmp_path, 
         code, _, err = realmctl(*words)
         message = err.splitlines()[-1]
         assert code == 3 and message.startswith(f"error: {output} (chunk): table.csv ") and "--text-field" in message
-        assert message.endswith(f"`realmctl chunk`; a pipeline file has them as keys of the output {output}.")
+        told = message.endswith(f"`realmctl chunk`; a pipeline file has them as keys of the output {output}.")
+        assert told == (output == "cut")
 
 
 @pytest.mark.parametrize("command", ["index-docs", "adapt"])

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from realmctl import log
-from realmctl.pipeline import InWorkspace, Show, argument, help_texts, setting, source
+from realmctl.pipeline import Show
 from realmctl.pipeline.sources import on_disk
+from realmctl.shortcuts.documents_settings import DocumentsSettings
 
 
-class IndexDocs(InWorkspace):
+class IndexDocs(DocumentsSettings):
     """Make documents searchable with an imported encoder: blocks, their vectors and an index, without training.
 
     The same as `import`, `chunk`, `embed` and `build-index`. After an interruption the same command goes on; a second run finds
     everything made, and after documents changed it embeds what changed. Then `realmctl search` searches.
     """
-
-    computes = True
-
-    documents: Path = argument(help_texts.DOCUMENTS)
-    encoder: str | None = source(
-        "Folder or hub id of a sentence encoder. " + help_texts.SENTENCE_ENCODER, default=None, hub=True
-    )
-    language: str = setting(help_texts.LANGUAGE, default="auto")
-    bad_files: Literal["fail", "skip"] | None = setting(help_texts.BAD_FILES, default=None)
-    keep_fields: str = setting(help_texts.KEEP_FIELDS, default="")
-    max_wordpieces: int | None = setting(help_texts.LONGEST_BLOCK, default=None, at_least=1)
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.methods import keep_bm25
@@ -36,17 +25,10 @@ class IndexDocs(InWorkspace):
 
         with on_disk(self.documents, what="documents") as [documents]:
             start = self.encoder or shipped.default_encoder([documents], self.language)
-            variables = {
-                "documents": str(documents),
-                "language": self.language,
-                "bad_files": shipped.bad_files_of(self.bad_files, documents),
-                "keep_fields": self.keep_fields,
-                "max_wordpieces": str(self.max_wordpieces or ""),
-            }
             former = searched_before(self.workspace)
             before = {*(self.workspace / "embeddings").glob("v*")}
             with log.one_bar("index-docs"):
-                made = shipped.run_shipped("index-docs", self.workspace, start, variables)
+                made = shipped.run_shipped("index-docs", self.workspace, start, self.variables(documents))
             keep_bm25(made["blocks"])
             counts, vectors = made["blocks"].metrics, made["embeddings"]
             show(
