@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from unittest.mock import patch
 
 from realmctl.version import __version__
 from tests.frozen.frozen import realmctl
@@ -31,11 +32,12 @@ ASKED = {
 
 
 def answered(work: Path) -> dict[str, object]:
-    """What `search` and `ask` say over the artifacts in the workspace `work`."""
+    """What `search` and `ask` say over the artifacts in the workspace `work`, in fp32 on every processor: two near answers change places in bf16."""
     found = {}
     for command, options in ASKED.items():
         named = [str(option).format(work=work) for option in options]
-        told = realmctl(command, QUESTION, *named, f"--blocks={work}/blocks", "--threads", 1, "--json", "--quiet")
+        with patch("realmctl.models.precision.bf16_is_faster", return_value=False):
+            told = realmctl(command, QUESTION, *named, f"--blocks={work}/blocks", "--threads", 1, "--json", "--quiet")
         found[command] = json.loads(told)
     return found
 
