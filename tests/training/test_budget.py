@@ -10,6 +10,8 @@ from realmctl.pipeline.trial import Trial
 from realmctl.training import budget
 from realmctl.training import pretrain as module
 from realmctl.training.budget import within_minutes
+from realmctl.training.evaluation import on_cloze
+from realmctl.training.evaluation.on_cloze import ClozeQueries
 from realmctl.training.monitoring import candidate_watch
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, Stopped, metrics_of, pretrain, stop_at
@@ -93,6 +95,27 @@ def test_minutes_give_the_run_of_the_steps_that_fit(chain: Chain, tmp_path, monk
     assert timed.metrics["steps"] == 5
     counted = ict(chain, steps=5, **CLOZE).make(tmp_path / "counted")
     assert timed.content == counted.content
+
+
+def test_the_start_is_measured_once_and_shows_its_progress(chain: Chain, tmp_path, monkeypatch):
+    ranks, progress, measured, shown = ClozeQueries.ranks, on_cloze.progress, [], []
+
+    def counted(*given):
+        measured.append(given)
+        return ranks(*given)
+
+    def seen(*given):
+        shown.append(given)
+        return progress(*given)
+
+    monkeypatch.setattr(ClozeQueries, "ranks", counted)
+    monkeypatch.setattr(on_cloze, "progress", seen)
+    ict(chain, steps=2, **CLOZE).make(tmp_path / "counted")
+    plain = len(measured)
+    a_step_takes(monkeypatch, 1.0)
+    made = ict(chain, **{**CLOZE, "steps": 2, "minutes": 100.0}).make(tmp_path / "timed")
+    assert made.metrics["steps"] == 2 and len(measured) == 2 * plain
+    assert [(what, unit) for _, what, unit in shown] == [("ict-init, measuring", "blocks")]
 
 
 def test_minutes_of_pretraining_leave_no_trace_of_the_timing(chain: Chain, tmp_path, monkeypatch):

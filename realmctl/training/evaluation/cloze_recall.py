@@ -187,9 +187,15 @@ class ClozePassages:
     def tokens(self, row: int) -> TokenIds:
         return self.bodies[row]
 
-    def ranks(self, retriever: Retriever, collator: Collator, precision: str = "auto") -> Ranks:
-        """The ranks by a retriever."""
-        return ranks_of(self.scores(retriever, collator, precision))
+    def ranks(
+        self,
+        retriever: Retriever,
+        collator: Collator,
+        precision: str = "auto",
+        on_progress: Callable[[int], None] = lambda passages: None,
+    ) -> Ranks:
+        """The ranks by a retriever. For the arguments see `scores`."""
+        return ranks_of(self.scores(retriever, collator, precision, on_progress))
 
     def scores(
         self,

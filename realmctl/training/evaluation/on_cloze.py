@@ -9,9 +9,10 @@ training leaves out. A training whose task is not to find the block of a sentenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import nn
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
-from realmctl.log import say
+from realmctl.log import progress, say
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
@@ -93,9 +94,12 @@ class ClozeQueries:
             asked[QUESTIONS] = ClozePassages.asked(corpus, words, of_blocks, AMONG, settings.seed)
         return cls(asked, Collator.of(words), settings.precision)
 
-    def ranks(self, retriever: Retriever) -> dict[str, Ranks]:
+    def ranks(
+        self, retriever: Retriever, on_progress: Callable[[int], None] = lambda passages: None
+    ) -> dict[str, Ranks]:
         """The ranks of each one's own passage, by what is asked."""
-        return {name: each.ranks(retriever, self.collator, self.precision) for name, each in self.asked.items()}
+        given = retriever, self.collator, self.precision, on_progress
+        return {name: each.ranks(*given) for name, each in self.asked.items()}
 
 
 class OnCloze(KeepsBest):
@@ -108,6 +112,7 @@ class OnCloze(KeepsBest):
         settings: How often, when to stop, and what to keep.
         folder: Where the best weights are kept.
         what: Name of the stage for messages.
+        start: Ranks before the first step, where they are known.
     """
 
     name = "cloze"
@@ -120,12 +125,13 @@ class OnCloze(KeepsBest):
         settings: ClozeSettings,
         folder: Path,
         what: str,
+        start: Mapping[str, Ranks] = MappingProxyType({}),
     ) -> None:
         super().__init__(settings.measured_every, modules, None if settings.keep == "last" else folder)
         self.retriever, self.asked, self.settings = retriever, asked, settings
         self.what, self.guarded = what, settings.keep in ("gain", "unless-lost")
         self.alarms = Alarms([lost_rule(settings.steps, self.guarded, what)], settings.stop_on, what)
-        self.start: Mapping[str, Ranks] = {}
+        self.start = start
         self.reworded_N = titles.in_other_words() if (titles := asked.asked.get(TITLES)) else np.zeros(0, bool)
 
     def before_step(self, step: int) -> Mapping[str, Any]:
@@ -135,7 +141,7 @@ class OnCloze(KeepsBest):
 
     def measure(self, step: int) -> dict[str, Any]:
         """Measure the weights, and keep them if they are the best. Returns recall, the gain over the start, and alarms."""
-        ranks = self.asked.ranks(self.retriever)
+        ranks = self.start if self.start and not step else self.asked.ranks(self.retriever)
         self.start = self.start or ranks
         found: dict[str, Any] = recall(ranks[SENTENCES]) | self._gains(ranks)
         if step == 0 or self._is_good(found):
@@ -252,8 +258,14 @@ def train_on_cloze(
         asked = ClozeQueries.drawn(settings, blocks)
         if settings.cloze_titles and TITLES not in asked.asked:
             say(f"{what}: fewer than {FEWEST_TITLES} titles say what their block does not, so no titles are asked for")
-        settings = within_minutes(settings, out, what, lambda: objective, lambda: asked.ranks(retriever))
-        watch = OnCloze(objective.modules, retriever, asked, settings, out.scratch(FOLDER), what)
+        start = dict[str, Ranks]()
+
+        def measure() -> None:  # before the first step, which need not do it again
+            with progress(sum(map(len, asked.asked.values())), f"{what}, measuring", "blocks") as bar:
+                start.update(asked.ranks(retriever, bar.advance))
+
+        settings = within_minutes(settings, out, what, lambda: objective, measure)
+        watch = OnCloze(objective.modules, retriever, asked, settings, out.scratch(FOLDER), what, start)
         metrics = train(objective, settings, out, what, [*observers, watch], chance=chance)
         last = watch.take(metrics["steps"])
         return {**metrics, **last, "alarms": {**metrics["alarms"], **last["alarms"]}}
