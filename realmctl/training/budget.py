@@ -79,8 +79,8 @@ def within_minutes(
     if steps is None:
         say(f"{what}: a few steps are timed, to know how many fit into {settings.minutes:.3g} minutes")
         start = time.monotonic()
-        with progress(None, f"{what}, timing", "steps"):
-            step = _seconds(objective(), settings)
+        with progress(None, f"{what}, timing", "steps") as bar:
+            step = _seconds(objective(), settings, bar.advance)
         told, each, fixed = f"a step takes {step:.2g} s", step + beside(), 0.0
         if measure is not None:
             begin = time.monotonic()
@@ -107,14 +107,16 @@ def _kept(path: Path) -> int | None:
         return None
 
 
-def _seconds(objective: Objective[Part], settings: TrainSettings) -> float:
+def _seconds(objective: Objective[Part], settings: TrainSettings, on_step: Callable[[], None]) -> float:
     """Seconds of a step without its update. The first one, which is slower, does not count."""
     device = pick_device(settings.device)
     objective.modules.to(device).train()
     _step(objective, settings, device, 0)
+    on_step()
     begin = time.monotonic()
     for number in range(1, TIMED + 1):
         _step(objective, settings, device, number)
+        on_step()
         taken = time.monotonic() - begin
         if data_parallel.anyone(taken >= ENOUGH_SECONDS):
             break

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from realmctl import log
 from realmctl.pipeline.trial import Trial
 from realmctl.training import budget
 from realmctl.training import pretrain as module
@@ -116,6 +117,13 @@ def test_the_start_is_measured_once_and_shows_its_progress(chain: Chain, tmp_pat
     made = ict(chain, **{**CLOZE, "steps": 2, "minutes": 100.0}).make(tmp_path / "timed")
     assert made.metrics["steps"] == 2 and len(measured) == 2 * plain
     assert [(what, unit) for _, what, unit in shown] == [("ict-init, measuring", "blocks")]
+
+
+def test_timed_steps_are_shown_one_by_one(chain: Chain, tmp_path, monkeypatch, capfd):
+    """A line for each, as where a step takes half a minute."""
+    monkeypatch.setattr(log, "SECONDS_BETWEEN_LINES", 0.0)
+    ict(chain, steps=2, minutes=100.0).make(tmp_path / "timed")
+    assert "ict-init, timing: 2 steps" in capfd.readouterr().err
 
 
 def test_minutes_of_pretraining_leave_no_trace_of_the_timing(chain: Chain, tmp_path, monkeypatch):
