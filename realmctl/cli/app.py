@@ -42,7 +42,7 @@ Version = typer.Option(*VERSION, callback=_version, is_eager=True, help="Print t
 
 
 def _main(version: Annotated[bool, Version] = False) -> None:
-    """Retrieval-augmented pre-training, from a Wikipedia dump to an exact-match score.
+    """Search documents, and train retrieval-augmented models (REALM): from documents to an exact-match score.
 
     Each stage reads and writes artifacts.
     """

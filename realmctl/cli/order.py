@@ -12,10 +12,10 @@ from realmctl.cli.available_stages import COMMANDS
 from realmctl.pipeline.discovery import GROUP as STAGES
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "First look": ("index-docs", "adapt"),
+    "First look": ("index-docs", "search", "adapt"),
     "Documents and spans": ("chunk", "revise", "tag"),
     "Encoders and retrievers": ("mlm-init", "ict-init"),
-    "Index and search": ("embed", "build-index", "search", "eval-cloze"),
+    "Index and search": ("embed", "build-index", "eval-cloze"),
     "Pre-training": ("pretrain", "refresh", "fill-mask"),
     "Questions and answers": ("finetune", "eval-em", "ask"),
     "Runs and artifacts": ("run", "ls", "show", "pin", "verify"),

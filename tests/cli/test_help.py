@@ -45,8 +45,12 @@ def test_panels_say_what_an_option_concerns_and_which_room_adds_it(realmctl):
     found = panels(realmctl("pretrain", "--help-all")[1])
     titles = [title for title in found if title != "Options"]
     assert titles[:2] == ["Inputs", "Settings (part of the recipe)"] and titles[-2:] == ["Compute", "Output"]
-    assert titles[2:-2] == ["Lab: distillation", "Lab: language models"]
-    assert "--reader-lm" in found["Lab: language models"] and "--reader-temperature" in found["Lab: distillation"]
+    assert titles[2:-2] == ["Extras: trackers", "Lab: distillation", "Lab: language models"]
+    assert (
+        "--track" in found["Extras: trackers"]
+        and "--reader-lm" in found["Lab: language models"]
+        and "--reader-temperature" in found["Lab: distillation"]
+    )
     own = panels(realmctl("spider-init", "--help-all")[1])  # a stage of a room: the room is not named again
     assert not [title for title in own if title.startswith("Lab")]
 
