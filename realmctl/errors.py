@@ -101,9 +101,10 @@ class ResourceError(RealmctlError):
 
 
 class QualityError(RealmctlError):
-    """A quality gate failed. Nothing was published."""
+    """A quality gate failed. Nothing was published but `made`: scores that are kept, and that a command tells all the same."""
 
     exit_code = 6
+    made: object = None
 
 
 class LockedError(RealmctlError):

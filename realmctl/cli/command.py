@@ -17,12 +17,12 @@ from typing import Annotated, Any
 import typer
 
 from realmctl import log, registry
-from realmctl.artifacts import catalogue
+from realmctl.artifacts import Artifact, catalogue
 from realmctl.cli import completion
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, Out, Workspace, Yes, computes, path, text
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, QualityError
 from realmctl.execution import processes
 from realmctl.pipeline import ROLE, Command, Role, Settings, Stage, flag_of, hints, planning, presets, roles
 from realmctl.pipeline.fields import MOST, heeded
@@ -81,9 +81,12 @@ def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parame
             print_result(planning.plan(made, series, measure=True), json, planning.stage_plan_text)
         else:
             planning.tell_days(made, series, yes or not sys.stdin.isatty())
-            entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
-            if processes.is_first():
-                print_result(entry, json, lambda value: str(value["path"]))
+            try:
+                _tell(stage, made.make(series), json)
+            except QualityError as error:
+                if isinstance(error.made, Artifact):
+                    _tell(stage, error.made, json)
+                raise
 
     if "device" in roles(stage):
         computes(run)
@@ -95,6 +98,12 @@ def _stage(stage: type[Stage]) -> tuple[Callable[..., None], list[inspect.Parame
         _keyword("dry_run", default=False, annotation=DryRun),
         *([_keyword("yes", default=False, annotation=Yes)] if stage.may_take_days is not Stage.may_take_days else []),
     ]
+
+
+def _tell(stage: type[Stage], made: Artifact, json: bool) -> None:
+    if processes.is_first():
+        entry = {"command": stage.command(), **catalogue.summary(made)}
+        print_result(entry, json, lambda value: str(value["path"]))
 
 
 def _other(command: type[Command]) -> tuple[Callable[..., None], list[inspect.Parameter]]:

@@ -155,7 +155,9 @@ def judge(
             if one.measure in gates and one.found.shown_below
         ]
     if failures:
-        raise QualityError(f"{'; '.join(failures)}. The scores are kept in {made.path}.")
+        failed = QualityError(f"{'; '.join(failures)}. The scores are kept in {made.path}.")
+        failed.made = made
+        raise failed
 
 
 def _base(

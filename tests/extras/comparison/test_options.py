@@ -109,8 +109,10 @@ def test_exact_match_and_recall_of_each_question(realmctl, chain: Chain, qa_mode
         "eval-em", "--qa-model", qa_model.path, *given, "--baseline", recall.path, "--floor", "recall@5=0"
     )
     assert (code == 6) == ("is shown below" in err) and f"{recall.path}  recall@5" in err
-    code, _, err = realmctl("eval-em", "--qa-model", qa_model.path, *given, "--floor", "em=1.01")
+    code, out, err = realmctl("eval-em", "--qa-model", qa_model.path, *given, "--floor", "em=1.01", "--json")
     assert code == 6 and "below its floor of 1.01" in err
+    told = json.loads(out)  # a CI job reads the scores that failed
+    assert told["metrics"] == made.metrics and f"kept in {told['path']}" in err
 
 
 def test_cloze_recall_of_other_sentences_or_passages_is_no_baseline(chain: Chain, tmp_path):
