@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import TokenIds
+from realmctl.errors import ConfigError
+from realmctl.registry import name_of
 from realmctl.spans.settings import MASKINGS
 from realmctl.tokens.tokenizer import Tokenizer
 
@@ -44,6 +46,19 @@ class Masking(ABC):
             most: How many of them are asked for: the first ones. More than these may be hidden.
             rng: What it draws from.
         """
+
+    def hidden(
+        self, sentence: TokenIds, span: tuple[int, int], most: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Return `places`. Raises ConfigError where they are not as it has to return them."""
+        found = np.asarray(self.places(sentence, span, most, rng))
+        is_whole = found.ndim == 1 and found.size and np.issubdtype(found.dtype, np.integer)
+        if not (is_whole and found[0] >= 0 and found[-1] < len(sentence) and (np.diff(found) > 0).all()):
+            torn = f"`places` of {name_of(type(self))} returns {found.tolist()} for {len(sentence)} wordpieces"
+            raise ConfigError(
+                f"{torn}, and a masking returns rising places below that number, one or more. Correct it there."
+            )
+        return found
 
 
 class Salient(Masking):

@@ -144,7 +144,7 @@ class TaggedQueries:
         """
         sentence, first, stop, _ = self.spans[number].tolist()
         tokens = self.tokens(sentence)[: self.query_length - AROUND_ONE]
-        places = masking.places(tokens, (first, stop), self.max_masks, rng)
+        places = masking.hidden(tokens, (first, stop), self.max_masks, rng)
         whole = hide(tokens, places, mask_id)
         return Query(whole.tokens, whole.places[: self.max_masks], whole.targets[: self.max_masks], sentence)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from realmctl.spans.masking import masking_of
+from realmctl.errors import ConfigError
+from realmctl.spans.masking import Masking, masking_of
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.tokenizer import Tokenizer
 
@@ -83,3 +84,18 @@ def test_all_of_a_long_span_is_hidden_and_its_beginning_asked_for(chain):
     query = draw(queries, "salient", 0)
     assert query.tokens.tolist() == [4] * len(whole) and len(whole) > 2
     assert query.places.tolist() == [0, 1] and query.targets.tolist() == whole[:2].tolist()
+
+
+@pytest.mark.parametrize("places", [[], [-1], [2, 1], [1, 1], [99], [0.5], [[0]], None])
+def test_places_that_a_masking_may_not_return_are_refused(chain, places):
+    """A negative place would hide a wordpiece of the sentence's end in silence."""
+
+    class Torn(Masking):
+        def places(self, sentence, span, most, rng):
+            return places
+
+    queries = TaggedQueries(chain.spans)
+    with pytest.raises(
+        ConfigError, match=r"`places` of .*Torn returns .* for \d+ wordpieces, and a masking returns rising places"
+    ):
+        queries.query(0, 4, Torn(Tokenizer.load(chain.spans.path)), np.random.default_rng(0))
