@@ -172,7 +172,6 @@ def _weights(config: object, folder: Path, dtype: torch.dtype) -> PreTrainedMode
             trust_remote_code=False,
             use_safetensors=True,
             dtype=dtype,
-            attn_implementation="eager",
             output_loading_info=True,
         )
     except Exception as error:
