@@ -79,8 +79,8 @@ def load_search(
             named["index"] = retriever
         elif index is None and not version_numbers(folder / "index"):
             raise InputError(
-                f"{folder / 'index'} has no finished version. Run `realmctl embed` and `realmctl build-index` first, or search by "
-                "the method bm25, which needs none."
+                f"{folder / 'index'} has no finished version. Wait for `realmctl index-docs`, or run `realmctl embed` and `realmctl build-index`, or search "
+                "by the method bm25, which needs none."
             )
     else:
         for name in [name for name, given in named.items() if given is not None]:
