@@ -25,6 +25,7 @@ PAGES = [
     ROOT / "docs" / "how-to" / "adapt-without-labels.md",
     ROOT / "docs" / "how-to" / "choose-index.md",
     ROOT / "docs" / "how-to" / "reproduce-realm.md",
+    ROOT / "docs" / "how-to" / "search-and-rank.md",
     ROOT / "docs" / "lab" / "language-models.md",
     *sorted((ROOT / "docs" / "results").glob("*.md")),
     ROOT / "benchmarks" / "README.md",
@@ -133,6 +134,12 @@ MEASURED = {
         r"\n\| ICT \+ KL, kept only on a measured gain \(`adapt`\) \| hybrid, weighted sum \|.*\| ([+-]0\.\d+) \| \S+ \| \d+ \|\n",
     ),
     "adapt.lost": Measured("docs/results/adapt/notes.md", r"\n\| 50 of 32 pairs \|.*\| (-\.\d+) \[[^]]*\] \|\n"),
+    **{
+        f"orders.{name}": Measured(
+            "docs/results/teacher/orders.md", rf"\n\| {called} +\| ([-+.\d]+ \[[^]]*\]), (?:reached|missed) +\|"
+        )
+        for name, called in (("sentences", "Pieces of sentences"), ("written", "Questions of a language model"))
+    },
     "hybrid.gain": Measured(
         "docs/results/hybrid/report.md",
         r"(?s)## all-MiniLM-L6-v2\n.*?\| \*\*mean of 6\*\* [^\n]*\| ([+-]0\.\d+) \| \S+ \|\n",
