@@ -185,6 +185,9 @@ MEASURED = {
         for name, label in (("realm", "REALM"), ("salient", "Salient spans"), ("weak", "REALM from a weaker start"))
         for depth in (1, 5, 20)
     },
+    "wikipedia.taught": Measured(
+        "docs/results/wikipedia/report.md", r"\n\| a detached reader teaches more [^\n]* (-?\.\d+ \[[^]]*\]), > 0"
+    ),
     "wikipedia.em": Measured("docs/results/wikipedia/exact-match.md", r"\n- em, [^:]*: (\S+ \[[^]]*\])"),
     "wikipedia.em_apart": Measured("docs/results/wikipedia/exact-match.md", r"\n\| `realm` alone \| \d+ \| (\.\d+) \|"),
     "wikipedia.em_both": Measured("docs/results/wikipedia/exact-match.md", r"\n\| both \| \d+ \| (\.\d+) \|"),
