@@ -158,7 +158,7 @@ class _Work:
         self.settings, self.corpus = settings, Corpus(settings.blocks)
         self.device = pick_device(settings.device)
         dtype = frozen_dtype(self.device, settings.precision)
-        model = load_language_model(Path(settings.lm), dtype=dtype)
+        model = load_language_model(Path(settings.lm), dtype=dtype, attention=None)
         if not model.reads_source_apart:
             require_causal(model)
         self.model = model.to(self.device).eval()

@@ -46,7 +46,7 @@ def test_a_worse_search_fails_and_its_scores_are_kept(realmctl):
     runs()
     good, _ = measure(realmctl, "good.trec")
     out, err = measure(realmctl, "bad.trec", "--baseline", good, "--json", code=6)
-    assert not out and "error: RR@10 is shown below" in err
+    assert json.loads(out)["metrics"]["RR@10"] == 0.8 and "error: RR@10 is shown below" in err
     table = [line.split() for line in err.splitlines() if line.startswith(good)]
     assert table[0][1:5] == ["RR@10", "0.8000", "1.0000", "-0.2000"] and table[0][-3:] == ["0", "12", "18"]
     assert table[1][1:5] == ["R@2", "1.0000", "1.0000", "+0.0000"] and table[1][-3:] == ["0", "0", "30"]

@@ -30,7 +30,7 @@ OTHER_KINDS = "Name a folder of T5's kind (sequence to sequence) or of GPT-2's (
 
 
 def load_language_model(
-    folder: Path, dropout: float | None = None, dtype: torch.dtype = torch.float32
+    folder: Path, dropout: float | None = None, dtype: torch.dtype = torch.float32, attention: str | None = "eager"
 ) -> LanguageModel:
     """Load a folder that `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM` can load.
 
@@ -38,6 +38,7 @@ def load_language_model(
         folder: config.json, tokenizer.json and model.safetensors, which may be in several parts.
         dropout: Value for every dropout rate of the model; None keeps those of config.json.
         dtype: In what its weights are held, whatever the file has.
+        attention: How transformers computes attention; None for its fastest way. Its masks for that are read on the host, for which a step of training on a GPU would wait.
 
     Raises:
         InputError: A file is missing or damaged, the weights are pickled or not finite, the model brings its own code or has no head that
@@ -60,7 +61,7 @@ def load_language_model(
     special = _special_ids(config, folder)
     _require_safe_weights(folder)
     require_memory(count_weights(folder, _kind(config), config, OTHER_KINDS), folder, dtype.itemsize)
-    model = LanguageModel(_weights(config, folder, dtype), tokenizer, special)
+    model = LanguageModel(_weights(config, folder, dtype, attention), tokenizer, special)
     _require_computes(model, folder)
     return model
 
@@ -163,7 +164,7 @@ def _kind(config: object) -> Any:
     return AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModelForCausalLM
 
 
-def _weights(config: object, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def _weights(config: object, folder: Path, dtype: torch.dtype, attention: str | None) -> PreTrainedModel:
     try:
         net, report = _kind(config).from_pretrained(
             folder,
@@ -172,6 +173,7 @@ def _weights(config: object, folder: Path, dtype: torch.dtype) -> PreTrainedMode
             trust_remote_code=False,
             use_safetensors=True,
             dtype=dtype,
+            attn_implementation=attention,
             output_loading_info=True,
         )
     except Exception as error:
