@@ -61,22 +61,24 @@ class Recorder:
     def __init__(self, results: Path) -> None:
         self.results = results
         lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
-        self.known = {self._key(json.loads(line)) for line in lines}
+        self.known = {self.key(json.loads(line)) for line in lines}
 
     @staticmethod
-    def _key(record: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(record[name] for name in ("domain", "split", "encoder", "arm", "search", "seed"))
+    def key(record: dict[str, Any]) -> tuple[Any, ...]:
+        """What a measurement is of."""
+        named = tuple(record[name] for name in ("domain", "split", "encoder", "arm", "search", "seed"))
+        return (*named, record.get("teacher"))
 
     def append(self, record: dict[str, Any]) -> None:
         self.results.parent.mkdir(parents=True, exist_ok=True)
         with self.results.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
-        self.known.add(self._key(record))
+        self.known.add(self.key(record))
 
     def measure(self, domain: Domain, bench: Bench, arm: str, encoder: str, searches: Sequence[str]) -> None:
         """Rank with the arm's retriever by each search, and record what is missing."""
         place = {"domain": domain.name, "split": domain.split, "encoder": encoder, "arm": arm, "seed": bench.seed}
-        missing = [search for search in searches if self._key({**place, "search": search}) not in self.known]
+        missing = [search for search in searches if self.key({**place, "search": search}) not in self.known]
         if not missing:
             return
         start = time.process_time()

@@ -32,9 +32,10 @@ TOWNS = [
 ]
 
 
-def record(arm: str, seed: int, values: list[float], domain: str = "towns") -> str:
+def record(arm: str, seed: int, values: list[float], domain: str = "towns", **more: str) -> str:
     return json.dumps(
         {
+            **more,
             "domain": domain,
             "split": "test",
             "encoder": "e",
@@ -56,10 +57,34 @@ def test_the_table_has_means_over_seeds_and_differences_of_the_same_questions(tm
     ]
     results.write_text("\n".join([*lines, record("encoder", 0, [0.1] * 4, "other")]) + "\n")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.table(results).splitlines()]
-    assert rows[0] == ["domain", "encoder", "best", "rerank", "questions", "seeds"]
+    assert rows[0] == ["set", "encoder", "best", "rerank", "questions", "seeds"]
     assert rows[2] == ["towns test", "", "0.500", "0.625", "4", "2"]
     assert rows[3] == ["other test", "0.100", "", "", "4", "1"]
-    assert rows[7][0] == "rerank - best" and rows[7][1].startswith("+0.125 [") and rows[7][2] == ""
+    assert rows[7][0] == "rerank - best" and rows[7][1].startswith("+0.125 [") and rows[7][2:] == ["", "+0.125"]
+
+
+def test_each_encoder_and_teacher_has_its_tables_and_the_rules_decide(tmp_path):
+    results, many = tmp_path / "runs.jsonl", 40
+    lines = []
+    for domain, gain in (("towns", 0.2), ("rivers", 0.1), ("hills", 0.0)):
+        lines += [record(arm, 0, [0.5] * many, domain) for arm in ("encoder", "best")]
+        lines += [record("rerank", 0, [0.5 + gain] * many, domain, teacher="good")]
+        lines += [record("student", seed, [0.5 + gain / 4] * many, domain, teacher="good") for seed in (0, 1)]
+    lines += [record("rerank", 0, [0.4] * many, teacher="bad")]
+    results.write_text("\n".join(lines) + "\n")
+    first, second = run.table(results).split("## e, taught by bad")
+    assert first.startswith("## e, taught by good\n") and "| hills test | 0.500 | 0.500 | 0.500 |" in first
+    assert (
+        "- **rerank minus best: reached.** It is shown above 0 on 2 of 3 sets, and below 0 on 0; mean +0.100." in first
+    )
+    assert (
+        "- **student minus encoder: missed.** It is shown above 0 on 2 of 3 sets, and below -0.005 on 0; mean +0.025."
+        in first
+    )
+    assert "student-best" not in first and "rivers" not in second
+    assert (
+        "- **rerank minus best: missed.** It is shown above 0 on 0 of 1 sets, and below 0 on 1; mean -0.100." in second
+    )
 
 
 def test_the_page_is_written_from_results_alone(tmp_path, monkeypatch, capsys):

@@ -29,7 +29,7 @@ class MineNegatives(MiningSettings, Stage):
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, used_with="questions")
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_with="questions")
     cross_encoder: str | None = source(
-        "Cross-encoder whose scores are compared in place of the ranking's: what `rank --rerank` takes.",
+        "Cross-encoder whose scores are compared in place of the ranking's: what `rank --rerank` takes. Of a ranking that it has reranked it reads what has no score yet.",
         default=None,
         hub=True,
     )
@@ -57,4 +57,6 @@ class MineNegatives(MiningSettings, Stage):
             judged = answer_relevance(self.ranking, self.blocks, questions)
         relevant = {query: {name for name, value in of.items() if value > 0} for query, of in judged.items()}
         scorer = Reranking.of(self.cross_encoder, None, self.device)
-        return mine(self.ranking, self.blocks, relevant, self, scorer, out)
+        by = {self.ranking.manifest.inputs.get(name) for name in ("model", "rerank")} - {None}
+        has_its_scores = self.origin().inputs.get("cross_encoder") in by
+        return mine(self.ranking, self.blocks, relevant, self, scorer, out, has_its_scores=has_its_scores)

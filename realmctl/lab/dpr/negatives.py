@@ -47,6 +47,8 @@ def mine(
     settings: MiningSettings,
     scorer: Reranking | None,
     out: Writer,
+    *,
+    has_its_scores: bool = False,
 ) -> dict[str, float]:
     """Write train.jsonl: questions with positive and negative passages, in the layout of Tevatron, which `dpr-finetune` reads.
 
@@ -56,6 +58,7 @@ def mine(
         relevant: {query: ids of relevant blocks or documents}, without white space, as `trec_name` writes them.
         settings: which passages are taken.
         scorer: gives scores in place of the ranking's.
+        has_its_scores: whether the ranking's are the scorer's. It then reads only what has none, such as a positive passage that was not found.
         out: the artifact to write to.
 
     Returns:
@@ -71,7 +74,7 @@ def mine(
         raise MismatchError(f"{ranking} ranks documents, and negatives are blocks. Rank with --unit block.")
     with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
         texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
-    places, known = _Places(blocks, ranking, relevant, described.reranked), _known(texts, relevant)
+    places, known = _Places(blocks, ranking, relevant, described.reranked, scorer is None or has_its_scores), _known(texts, relevant)
     counts: Counter[str] = Counter()
     asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if relevant.get(query))
     with (
@@ -133,9 +136,9 @@ class _Places:
     """Rows and documents of the blocks that a ranking or the judgements name. All blocks are read once."""
 
     def __init__(
-        self, blocks: Artifact, ranking: Artifact, relevant: Mapping[str, set[str]], reranked: int | None
+        self, blocks: Artifact, ranking: Artifact, relevant: Mapping[str, set[str]], reranked: int | None, keeps: bool
     ) -> None:
-        self.corpus, self.reranked = Corpus(blocks), reranked
+        self.corpus, self.reranked, self.keeps = Corpus(blocks), reranked, keeps
         named = {name for query, found in read_run(ranking.file("run.trec")) if query in relevant for name in found}
         judged = {name for names in relevant.values() for name in names}
         self.rows: dict[str, int] = {}
@@ -166,7 +169,7 @@ class _Places:
         copies = set[int]().union(*(self.uids.get(name, ()) for name in known))
         for rank, (name, score) in enumerate(sorted(found.items(), key=lambda item: -item[1]), start=1):
             is_scored = self.reranked is None or rank <= self.reranked
-            one = FoundPassage(self.rows[name], rank, score if is_scored else None)
+            one = FoundPassage(self.rows[name], rank, score if is_scored and self.keeps else None)
             if judged := {name, self.documents[name]} & relevant:
                 good.setdefault(min(judged), one)
             elif rank <= LAST_RANK and is_scored and int(uid[one.row]) not in copies:
@@ -206,8 +209,10 @@ def _chosen(
 
 
 def _score(question: str, passages: Sequence[FoundPassage], held: Mapping[int, Block], scorer: Reranking) -> None:
-    [scores] = scorer.scores([question], [[held[one.row] for one in passages]])
-    for one, score in zip(passages, scores.tolist(), strict=True):
+    """Give a score to the passages that have none."""
+    without = [one for one in passages if one.score is None]
+    [scores] = scorer.scores([question], [[held[one.row] for one in without]])
+    for one, score in zip(without, scores.tolist(), strict=True):
         one.score = score
 
 

@@ -114,7 +114,7 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
         make_newest(made["retriever"])
         paths = {name: str(artifact.path) for name, artifact in made.items()}
         return {**found, "minutes": settings.minutes, "teacher": told, "made": paths}
-    scored = stages["mine-negatives"](ranking=reread, **mining).make(where / "scored")
+    scored = stages["mine-negatives"](ranking=reread, cross_encoder=teacher, **mining).make(where / "scored")
     learning = {
         "retriever": made["retriever"],
         "passages": passages_without(scored.file("train.jsonl"), held_out, made["blocks"], where / "scored.jsonl"),

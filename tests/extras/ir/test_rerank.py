@@ -185,6 +185,35 @@ def test_negatives_of_a_reranked_ranking_have_scores_of_one_kind(chain: Chain, r
             assert (one["score"] is not None) is (one["docid"].replace(" ", "%20") in known)
 
 
+def test_the_reranker_scores_in_mining_what_it_has_not_read_yet(
+    chain: Chain, ranking, cross_encoder, qrels, tmp_path, monkeypatch
+):
+    again = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=3).make(tmp_path / "r")
+    read: list[Pair] = []
+    plain = CrossEncoder.scores
+    monkeypatch.setattr(CrossEncoder, "scores", lambda self, pairs: read.extend(pairs) or plain(self, pairs))
+    given = {"blocks": chain.blocks, "qrels": qrels, "negatives": 12}
+    mined = MineNegatives(ranking=again, cross_encoder=str(cross_encoder), **given).make(tmp_path / "n")
+    known = dict(read_run(again.file("run.trec")))
+    first, unread = {query: names[:3] for query, names in ranked(again).items()}, 0
+    for record in map(json.loads, mined.file("train.jsonl").read_text(encoding="utf-8").splitlines()):
+        query = record["query_id"]
+        for one in (*record["positive_passages"], *record["negative_passages"]):
+            name = one["docid"].replace(" ", "%20")
+            unread += name not in first[query]
+            if name in first[query]:
+                assert one["score"] == pytest.approx(known[query][name], abs=1e-6)
+            pair = Pair(record["query"], one["title"], one["text"])
+            assert one["score"] == pytest.approx(
+                float(plain(CrossEncoder.open(cross_encoder, "cpu"), [pair])[0]), abs=1e-5
+            )
+    assert len(read) == unread > 0
+    whole = MineNegatives(ranking=ranking, cross_encoder=str(cross_encoder), **given)
+    del read[:]
+    whole.make(tmp_path / "w")
+    assert len(read) > 3 * len(known)  # another ranking's scores are not the model's
+
+
 def test_what_is_refused_and_what_is_told(chain: Chain, ranking, cross_encoder, qrels, tmp_path, capsys, monkeypatch):
     with pytest.raises(MismatchError):
         Rerank(
