@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from realmctl.artifacts.artifact import version_numbers
 from realmctl.artifacts.hashing import entries_below, files_below, unread
 from realmctl.errors import InputError
 
@@ -63,10 +62,6 @@ def only_split(folder: Path) -> list[Path]:
         InputError: the folder holds another number of splits.
     """
     splits = data_files(folder)
-    if versions := version_numbers(folder):
-        raise InputError(
-            f"{folder} is a series of artifacts. Name one of its versions, such as {folder}/v{max(versions)}."
-        )
     if not splits:
         first = next(iter(files_below(folder)), None)
         such = f", such as {first}" if first else ""

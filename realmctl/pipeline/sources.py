@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from realmctl.artifacts.artifact import version_numbers
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest, digest_file, digest_source, entries_below, files_below
 from realmctl.artifacts.manifest import SourceFile, is_artifact
+from realmctl.artifacts.series import meant_version
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, RealmctlError, ResourceError, one_line
 from realmctl.log import say
@@ -183,7 +185,8 @@ def localise(
     spool: Path | None = None,
     files: tuple[str, ...] = HUB_FILES,
 ) -> Any:
-    """Return a source as a path on this machine. A hub id is fetched, and a stream, or what an address names, is copied into `spool`.
+    """Return a source as a path on this machine. A series is the version that it stands for. A hub id is fetched, and a stream, or what an address
+    names, is copied into `spool`.
 
     Args:
         value: A path, an address, a hub id, a literal, `-`, a pipe such as the shell's `<(zcat x.gz)`, or a tuple of these.
@@ -207,6 +210,8 @@ def localise(
         return _same_type(value, _copied(address, flag, spool))
     check_is_there(value, literals, hub, flag)
     path = _expanded(str(value), flag)
+    if version_numbers(path) and is_artifact(meant_version(path)):
+        path = meant_version(path)
     if hub and path.is_dir():
         for _ in files_below(path):  # raises InputError for a named pipe and the like before anything opens it
             pass

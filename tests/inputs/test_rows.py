@@ -8,12 +8,11 @@ import shutil
 
 import pytest
 
-from realmctl.artifacts.folder import LOCK
 from realmctl.corpus.document import cleaned
 from realmctl.corpus.reading import documents
 from realmctl.errors import InputError, ResourceError
 from realmctl.inputs import reader_process
-from realmctl.inputs.dataset_folders import SHARD, data_files, only_split
+from realmctl.inputs.dataset_folders import SHARD, data_files
 from realmctl.inputs.rows import columnar, json_lines, json_list
 from realmctl.questions.questions import Question, read_questions
 
@@ -192,18 +191,3 @@ def test_missing_values_of_parquet_are_null(tmp_path):
     parquet.write_table(table, tmp_path / "x.parquet")
     found = [row.fields["title"] for row in columnar(tmp_path / "x.parquet", ["title", "text"], ["text"])]
     assert found == [None, 1.5, None]
-
-
-def test_a_series_where_a_version_is_needed_is_told(tmp_path):
-    """`--queries artifacts/queries` of generate-queries: a file of some version would be the wrong advice."""
-    for name in ("v1", "v12"):
-        (tmp_path / "queries" / name).mkdir(parents=True)
-        (tmp_path / "queries" / name / "corpus.jsonl").write_text("{}\n")
-    (tmp_path / "queries" / LOCK).write_text("")
-    with pytest.raises(
-        InputError, match=r"queries is a series of artifacts\. Name one of its versions, such as \S+/queries/v12\."
-    ):
-        only_split(tmp_path / "queries")
-    (tmp_path / "queries" / LOCK).unlink()
-    with pytest.raises(InputError, match="Name a file, such as"):
-        only_split(tmp_path / "queries")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts.hashing import digest, digest_file, digest_source, files_below
+from realmctl.artifacts.series import pin
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.pipeline import sources
 from realmctl.pipeline.sources import digest_of, localise
@@ -248,3 +249,21 @@ def test_a_stream_without_end_stops_before_the_disk_is_full(tmp_path, monkeypatc
     with pytest.raises(ResourceError, match=r"corpus -.*TMPDIR"):
         localise(Path("-"), (), False, "corpus", tmp_path)
     assert (tmp_path / "stdin").stat().st_size == 2**10
+
+
+def test_a_series_is_the_version_that_it_stands_for(tmp_path):
+    first, second = (Plain(text=text).make(tmp_path / "plain") for text in ("one", "two"))
+    series = tmp_path / "plain"
+    assert localise(series, (), False, "--queries") == second.path
+    assert localise(f"{series}/", (), True, "--rerank") == str(second.path)
+    assert localise((series, first.path), (), False, "--queries") == (second.path, first.path)
+    pin(first)
+    assert localise(series, (), False, "--queries") == first.path
+
+
+def test_a_folder_of_others_with_versions_stays_a_folder(tmp_path):
+    """Documents of a program may lie in v1 and v2, each with a manifest.json of its own."""
+    for name in ("v1", "v2"):
+        (tmp_path / "docs" / name).mkdir(parents=True)
+        (tmp_path / "docs" / name / "manifest.json").write_text('{"name": "an extension"}')
+    assert localise(tmp_path / "docs", (), False, "--documents") == tmp_path / "docs"

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
-from realmctl.artifacts import Writer, open_artifact, version_numbers
+from realmctl.artifacts import Writer
 from realmctl.artifacts.disk import share_as_folder
 from realmctl.corpus.document import Document
 from realmctl.errors import InputError
@@ -159,7 +159,6 @@ def train_cross_encoder(settings: RerankTrainingSettings, out: Writer) -> dict[s
     """
     seed_everything(settings.seed)
     folder, flag = Path(settings.start), f"--start {settings.start}"
-    folder = open_artifact(folder).path if version_numbers(folder) else folder
     tokenizer, net, longest = open_foreign(folder, _OneLabel, "BERT or cross-encoder", flag, drawn=HEADS)
     length, dropped = min(settings.max_length, longest), Counter[str]()
     reader = CrossEncoder(Classifier(net), tokenizer, length, CrossEncoderFolder(), settings.device)

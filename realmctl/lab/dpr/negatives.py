@@ -74,7 +74,10 @@ def mine(
         raise MismatchError(f"{ranking} ranks documents, and negatives are blocks. Rank with --unit block.")
     with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
         texts = {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
-    places, known = _Places(blocks, ranking, relevant, described.reranked, scorer is None or has_its_scores), _known(texts, relevant)
+    places, known = (
+        _Places(blocks, ranking, relevant, described.reranked, scorer is None or has_its_scores),
+        _known(texts, relevant),
+    )
     counts: Counter[str] = Counter()
     asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if relevant.get(query))
     with (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts import Artifact
 from realmctl.extras.chat.settings import EndpointSettings
 from realmctl.pipeline import help_texts, reads, setting, source
 from realmctl.pipeline.values import LARGEST_INT
@@ -42,12 +40,3 @@ class JudgeSettings(EndpointSettings):
         advanced=True,
     )
     seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT, advanced=True)
-
-    @classmethod
-    def checked(cls, values: Mapping[str, object]) -> dict[str, Any]:
-        found = super().checked(values)
-        if rankings := found.get(
-            "rankings"
-        ):  # a series means its newest version, which the recipe names by its content
-            found["rankings"] = tuple(open_artifact(path).path if path.is_dir() else path for path in rankings)
-        return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from realmctl.artifacts import Writer, version_numbers
+from realmctl.artifacts import Writer
+from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
 from realmctl.lab.language_models.settings import LmFinetuneSettings
 from realmctl.training.settings.base import TrainingStage
@@ -25,8 +26,8 @@ class LmFinetune(LmFinetuneSettings, TrainingStage):
     def check(self) -> None:
         if (self.lm is None) == (self.language_model is None):
             raise ConfigError("lm-finetune needs --lm or --language-model, and not both.")
-        if self.lm is not None and version_numbers(Path(self.lm)):
-            raise ConfigError(f"--lm {self.lm} is a series of artifacts. Use --language-model {self.lm} instead.")
+        if self.lm is not None and is_artifact(Path(self.lm)):
+            raise ConfigError(f"--lm {self.lm} is an artifact. Use --language-model {self.lm} instead.")
         if self.prompt is not None and self.prompt.count("{question}") != 1:
             raise ConfigError(f"--prompt {self.prompt[:60]!r} must contain {{question}} once.")
 

@@ -19,7 +19,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from realmctl.artifacts import open_artifact, version_numbers
 from realmctl.artifacts.disk import share_as_folder
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.typed_json import read_as
@@ -136,8 +135,7 @@ class LateEncoder(nn.Module):
 
 def late_folder(named: str, flag: str) -> Path:
     """Return the folder of an encoder: of a path, a hub id, or the newest version of an artifact."""
-    folder = Path(localise(named, (), True, flag, files=HUB_FILES))
-    return open_artifact(folder).path if version_numbers(folder) else folder
+    return Path(localise(named, (), True, flag, files=HUB_FILES))
 
 
 def save_as_started(encoder: LateEncoder, start: Path, out: Path) -> None:

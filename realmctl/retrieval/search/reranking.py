@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.artifacts import open_artifact, version_numbers
+from realmctl.artifacts import open_artifact
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.corpus.blocks import Block
 from realmctl.errors import ConfigError
@@ -112,7 +112,7 @@ def found_reranker(named: Path | str) -> tuple[Path, str, str]:
     """Return the folder, the kind and the name of what a user named, which is not opened. Raises: see `Reranking.of`."""
     folder = Path(localise(named, (), True, "reranker"))
     kind, name = CROSS_ENCODER, _told(folder)
-    if is_artifact(folder) or version_numbers(folder):
+    if is_artifact(folder):
         artifact = open_artifact(folder)
         folder, kind, name = artifact.path, artifact.kind, f"{artifact.path.parent.name}/{artifact.path.name}"
     if kind not in (known := RERANKERS.names()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from realmctl.artifacts import Artifact, require_same_vocabulary, version_numbers
+from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.log import say
 from realmctl.models.bert.files import load_masked_lm, scratch_config
@@ -60,8 +60,6 @@ def starting_bert(
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)
-    if version_numbers(Path(bert)):
-        raise InputError(f"{bert} is a series of artifacts, not the folder of a BERT. Name it with --encoder.")
     model = _loaded(Path(bert), head, dropout)
     _require_tokenizer(Path(bert), blocks, words, model.config.vocab_size)
     return model

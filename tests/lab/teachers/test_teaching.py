@@ -47,6 +47,17 @@ def test_queries_are_pieces_of_sentences_that_measure_nothing(chain: Chain, tmp_
         CutQueries(blocks=empty).make(tmp_path / "none")
 
 
+def test_the_series_of_queries_is_asked_and_judged_by_its_name(realmctl, chain: Chain, tmp_path):
+    """`rank --queries artifacts/queries --qrels artifacts/queries`, as the stage that made them told their place."""
+    made = CutQueries(blocks=chain.blocks, words=4, sentences=10).make(tmp_path / "queries")
+    for name, queries in (("series", tmp_path / "queries"), ("version", made.path)):
+        code, out, err = realmctl(
+            *("rank", "--queries", queries, "--qrels", queries, "--method", "bm25"),
+            *("--blocks", chain.blocks.path, "--out", tmp_path / "ranking"),
+        )
+        assert code == 0 and open_artifact(out.strip()).path.name == "v1", (name, err)
+
+
 @pytest.fixture
 def questions(chain: Chain, tmp_path):
     """Questions of two documents, as generate-queries writes them."""

@@ -63,11 +63,6 @@ def test_two_starts_are_refused(chain: Chain) -> None:
         IctInit(blocks=chain.blocks, encoder=chain.encoder, bert="scratch:tiny")
 
 
-def test_a_series_in_place_of_a_folder_is_told_where_it_belongs(chain: Chain) -> None:
-    with pytest.raises(InputError, match=r"series of artifacts.*--encoder"):
-        starting_bert(None, str(chain.encoder.path.parent), chain.blocks, 0)
-
-
 def test_random_weights_are_taken_only_where_they_are_named(chain: Chain, tmp_path: Path) -> None:
     assert starting_bert(None, "scratch:tiny", chain.blocks, 0).config.hidden_size == 128
     with pytest.raises(InputError, match=r"mlm-init.*--bert scratch:SIZE"):
