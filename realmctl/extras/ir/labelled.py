@@ -133,6 +133,8 @@ def _passage(item: Any, is_text: bool) -> Document:
 
 
 def _rows(path: Path) -> Iterator[Row]:
+    if (training := path / "train.jsonl").is_file():  # of mine-negatives, and of data sets
+        return _rows(training)
     if path.is_dir():
         return (row for file in only_split(path) for row in _rows(file))
     start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")

@@ -16,7 +16,7 @@ class DprSettings(ContrastSettings):
 
     retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True, default=None)
     passages: Path = source(
-        "Questions with labelled passages: DPR's JSON; JSON lines or Parquet of Tevatron, FlagEmbedding or sentence-transformers; a BEIR folder; or queries with --qrels."
+        "Questions with labelled passages: what mine-negatives made; DPR's JSON; JSON lines or Parquet of Tevatron, FlagEmbedding or sentence-transformers; a BEIR folder; or queries with --qrels."
     )
     qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())

@@ -18,7 +18,7 @@ class LateTrainingSettings(TrainSettings):
         hub=True,
     )
     passages: Path = source(
-        "Questions with labelled passages, in the formats of dpr-finetune, such as train.jsonl of mine-negatives."
+        "Questions with labelled passages, in the formats of dpr-finetune, such as what mine-negatives made."
     )
     qrels: Path | None = source("Relevance judgements of the queries. Those of 0 are hard negatives.", default=None)
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())

@@ -87,6 +87,7 @@ def test_answers_say_what_is_relevant_and_three_programs_read_it(realmctl, chain
         scores = [one["score"] for one in record["negative_passages"]]
         assert scores == sorted(scores, reverse=True), "the best of the ranking come first"
     labelled = [*read_labelled(made.file("train.jsonl"))]
+    assert [*read_labelled(made.path)] == labelled
     assert len(labelled) == made.metrics["questions"] > 10
     for question in labelled:
         for passages, has in ((question.positives, True), (question.negatives, False)):
@@ -106,7 +107,7 @@ def test_answers_say_what_is_relevant_and_three_programs_read_it(realmctl, chain
         "--retriever",
         chain.retriever.path,
         "--passages",
-        made.file("train.jsonl"),
+        made.path.parent,
         "--steps",
         1,
         "--batch-size",
