@@ -318,6 +318,7 @@ def main() -> None:
     parser.add_argument("--judged", type=int, default=0, help="Test questions of each domain; 0: all of them.")
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS), help="Arms to measure.")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="The first of them; seeds may run side by side.")
     parser.add_argument("--workspace", type=Path, default=Path("teacher"))
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--page", type=Path, help="Page to write the tables into.")
@@ -347,7 +348,7 @@ def run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     domains = [Domain.named(text, given.workspace) for text in given.domain]
     if given.judged:
         domains = [drawn(domain, given.judged, workspace / "drawn") for domain in domains]
-    for seed in range(given.seeds):  # whole seeds first
+    for seed in range(given.first_seed, given.first_seed + given.seeds):  # whole seeds first
         for domain in domains:
             teacher = given.teacher or trained_teacher(
                 sources, domain.name, given.encoder, workspace, seed, given.teacher_steps
