@@ -140,6 +140,13 @@ MEASURED = {
         )
         for name, called in (("sentences", "Pieces of sentences"), ("written", "Questions of a language model"))
     },
+    **{
+        f"rerank.{name}": Measured(
+            "docs/results/teacher/report.md",
+            rf"(?s)taught by ms-marco-MiniLM-L12-v2\n.*?\n\| rerank - best \|(?:[^|\n]*\|){{{place}}} ([^|\n]+?) \|",
+        )
+        for place, name in enumerate(("covid", "man", "bash", "ml", "qed", "squad"))
+    },
     "hybrid.gain": Measured(
         "docs/results/hybrid/report.md",
         r"(?s)## all-MiniLM-L6-v2\n.*?\| \*\*mean of 6\*\* [^\n]*\| ([+-]0\.\d+) \| \S+ \|\n",
