@@ -87,6 +87,15 @@ def test_each_encoder_and_teacher_has_its_tables_and_the_rules_decide(tmp_path):
     )
 
 
+def test_a_reranker_that_reads_fewer_hits_leaves_the_others_in_place(tmp_path):
+    for name, order in (("search", "abcd"), ("reranked", "dcba")):
+        lines = [f"q Q0 {each} {rank} {9 - rank} s\n" for rank, each in enumerate(order, start=1)]
+        (tmp_path / name).write_text("".join(lines))
+    for depth, order in ((0, "abcd"), (2, "bacd"), (3, "cbad"), (4, "dcba")):
+        made = run.at_depth(tmp_path / "search", tmp_path / "reranked", depth, tmp_path / "made")
+        assert "".join(line.split()[2] for line in made.read_text().splitlines()) == order
+
+
 def test_the_page_is_written_from_results_alone(tmp_path, monkeypatch, capsys):
     results, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
     results.write_text(record("best", 0, [0.5, 0.5]) + "\n" + record("rerank", 0, [0.5, 1.0]) + "\n")
@@ -153,7 +162,15 @@ def test_a_tiny_run_measures_every_arm_and_a_second_one_nothing(tmp_path, monkey
     monkeypatch.setattr(sys, "argv", words)
     run.main()
     records = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [one["arm"] for one in records] == ["encoder", "best", "rerank", "student", "student-best"]
+    assert [one["arm"] for one in records] == [
+        "encoder",
+        "best",
+        "rerank-10",
+        "rerank-20",
+        "rerank",
+        "student",
+        "student-best",
+    ]
     assert (
         all(len(one["ndcg"]) == 6 and min(one["ndcg"]) >= 0 for one in records)
         and (tmp_path / "w" / encoder.name / "teachers" / "one").is_dir()
