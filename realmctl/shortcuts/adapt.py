@@ -31,6 +31,17 @@ MEASURED = 2000
 """Blocks that the last measurement embeds, twice: with the encoder as it was and as it is (adapt.yaml)."""
 
 
+class TooFewMinutes(ConfigError):
+    """The minutes leave time for so few steps that no gain could be shown. needed: minutes that are enough."""
+
+    def __init__(self, minutes: float, steps: int, needed: int) -> None:
+        super().__init__(
+            f"--minutes {minutes:g} leaves time for {steps} steps of training, and a gain can be shown by {FEWEST_STEPS} or more. "
+            f"Give it --minutes {needed} on this machine. `realmctl index-docs` makes the documents searchable without training."
+        )
+        self.steps, self.needed = steps, needed
+
+
 def adapt(
     documents: Path,
     encoder: str | None,
@@ -63,10 +74,7 @@ def adapt(
             made = run_shipped("adapt", workspace, start, {**variables, "minutes": f"{training:g}"})
     except TooFewSteps as error:
         needed = math.ceil(max(minutes, 0) - training + error.minutes)
-        raise ConfigError(
-            f"--minutes {minutes:g} leaves time for {error.steps} steps of training, and a gain can be shown by {FEWEST_STEPS} or more. "
-            f"Give it --minutes {needed} on this machine. `realmctl index-docs` makes the documents searchable without training."
-        ) from None
+        raise TooFewMinutes(minutes, error.steps, needed) from None
     trained, measured = made["retriever"].metrics, made["cloze-recall"].metrics
     found = {
         "blocks": counts["blocks"],

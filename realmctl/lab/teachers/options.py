@@ -32,11 +32,16 @@ class TeacherOptions(AdaptSettings):
         from realmctl.errors import require_package
         from realmctl.lab.teachers.teaching import teach
         from realmctl.retrieval.search.reranking import found_reranker
+        from realmctl.shortcuts.adapt import TooFewMinutes
 
         require_package("ir_measures", "ir", "adapt --teacher")
         if self.teacher != "train":
             found_reranker(self.teacher)
-        return teach(replace(self, minutes=self.minutes / 2, teacher="none").adapt(), self)
+        try:
+            found = replace(self, minutes=self.minutes / 2, teacher="none").adapt()
+        except TooFewMinutes as error:
+            raise TooFewMinutes(self.minutes, error.steps, 2 * error.needed) from None
+        return teach(found, self)
 
     def told(self, found: Mapping[str, Any]) -> str:
         text = super().told(found)

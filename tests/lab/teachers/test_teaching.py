@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,18 @@ def test_a_training_for_which_the_minutes_are_too_few_says_how_many_are_enough(t
         with pytest.raises(budget.TooFewSteps, match=r"10 steps fit into --minutes 25.* need --minutes 50 on"):
             teaching._trained(Slow, {}, plan, 300.0, tmp_path / "made")
     assert Slow.trials == 1
+
+
+def test_minutes_of_which_half_are_the_teachers_are_told_whole(adapted, cross_encoder, monkeypatch):
+    def found(*more):
+        code, _, err = adapted("--minutes", 4, *more)
+        said = re.search(r"--minutes (\S+) leaves time for 0 steps .* Give it --minutes (\d+) on", err)
+        assert code == 2 and said, err
+        return said[1], int(said[2])
+
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 60.0)
+    (given, half), (told, whole) = found("--minutes", 2), found("--teacher", cross_encoder)
+    assert (given, told) == ("2", "4") and whole == 2 * half
 
 
 @pytest.mark.slow
