@@ -141,11 +141,12 @@ MEASURED = {
         for name, called in (("sentences", "Pieces of sentences"), ("written", "Questions of a language model"))
     },
     **{
-        f"rerank.{name}": Measured(
+        f"{arm.replace('-', '_')}.{name}": Measured(
             "docs/results/teacher/report.md",
-            rf"(?s)taught by ms-marco-MiniLM-L12-v2\n.*?\n\| rerank - best \|(?:[^|\n]*\|){{{place}}} ([^|\n]+?) \|",
+            rf"(?s)taught by ms-marco-MiniLM-L12-v2\n.*?\n\| {arm} - best \|(?:[^|\n]*\|){{{place}}} ([^|\n]+?) \|",
         )
-        for place, name in enumerate(("covid", "man", "bash", "ml", "qed", "squad"))
+        for arm in ("rerank", "rerank-20")
+        for place, name in enumerate(("covid", "man", "bash", "ml"))
     },
     "hybrid.gain": Measured(
         "docs/results/hybrid/report.md",
