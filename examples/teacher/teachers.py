@@ -11,7 +11,7 @@ The rules, written before any test seed was run:
 3. Arms: `encoder` (dense), `best` (the search profile: BM25 and the encoder, fused), `rerank` (the first 50 of `best` by the teacher), `student` (dense, the
    encoder after it learnt the teacher's scores of its own hits by KL), `student-best` (the profile with the student), and with --model `reader` (the first
    50 of `best` by the likelihood of REALM's reader). The student's questions are pieces of sentences, or with --lm those that a language model writes. They and
-   the teacher's scores are the same for all seeds. The rate of the student is chosen on MedQuAD, which is no set that is measured.
+   the teacher's scores are the same for all seeds.
    With --judged N the measure is taken on N test questions of each domain, drawn once, the same for all arms and seeds.
 4. Seeds 0, 1 and 2 train. A difference is the mean over the seeds and questions, with a bootstrap over both. It is shown where its 95 % interval leaves out 0.
 5. Reach: `rerank` minus `best` is shown above on two of five sets, and shown below on none. `student` minus `encoder` has a mean of +.04 or more over the
@@ -68,6 +68,9 @@ PAIRS = (
 SHALLOW = {"rerank-10": 10, "rerank-20": 20}
 TAUGHT = (*SHALLOW, "rerank", "student", "student-best")
 """Arms whose results are of a teacher."""
+
+
+SEEDS = 3
 
 
 @dataclass(frozen=True)
@@ -311,17 +314,24 @@ def _section(held: Mapping[str, Found]) -> list[str]:
         ]
         mean = np.mean([each.mean for each in of.values()])
         lines.append(f"| {one} - {base} | " + " | ".join(cells) + f" | {mean:+.3f} |")
-    return [*lines, "", *(_verdict(pair, of) for pair, of in told.items() if pair in REACH)]
+    return [*lines, "", *(_verdict(pair, of, len(held)) for pair, of in told.items() if pair in REACH)]
 
 
-def _verdict(pair: tuple[str, str], of: Mapping[str, Difference]) -> str:
-    """What rule 5 says of a difference."""
+def _verdict(pair: tuple[str, str], of: Mapping[str, Difference], sets: int) -> str:
+    """What rule 5 says of a difference. A student is decided by three seeds on all sets."""
     above = [name for name, each in of.items() if each.low > 0]
     below = [name for name, each in of.items() if each.high < REACH[pair].floor]
     mean = float(np.mean([each.mean for each in of.values()]))
     reached = len(above) >= REACH[pair].sets and not below and mean >= REACH[pair].mean
     told = f"shown above 0 on {len(above)} of {len(of)} sets, and below {REACH[pair].floor:g} on {len(below)}; mean {mean:+.3f}"
-    return f"- **{' minus '.join(pair)}: {'reached' if reached else 'missed'}.** It is {told}."
+    seeds = min(each.seeds for each in of.values())
+    is_whole = len(of) == sets and (pair[0] == "rerank" or seeds >= SEEDS)
+    word = (
+        ("reached" if reached else "missed")
+        if is_whole
+        else f"not decided, {len(of)} of {sets} sets, {seeds} of {SEEDS} seeds"
+    )
+    return f"- **{' minus '.join(pair)}: {word}.** It is {told}."
 
 
 def main() -> None:

@@ -69,7 +69,8 @@ def test_each_encoder_and_teacher_has_its_tables_and_the_rules_decide(tmp_path):
     for domain, gain in (("towns", 0.2), ("rivers", 0.1), ("hills", 0.0)):
         lines += [record(arm, 0, [0.5] * many, domain) for arm in ("encoder", "best")]
         lines += [record("rerank", 0, [0.5 + gain] * many, domain, teacher="good")]
-        lines += [record("student", seed, [0.5 + gain / 4] * many, domain, teacher="good") for seed in (0, 1)]
+        lines += [record("student", seed, [0.5 + gain / 4] * many, domain, teacher="good") for seed in (0, 1, 2)]
+    lines += [record("student-best", 0, [0.6] * many, "towns", teacher="good")]
     lines += [record("rerank", 0, [0.4] * many, teacher="bad")]
     results.write_text("\n".join(lines) + "\n")
     first, second = run.table(results).split("## e, taught by bad")
@@ -81,7 +82,11 @@ def test_each_encoder_and_teacher_has_its_tables_and_the_rules_decide(tmp_path):
         "- **student minus encoder: missed.** It is shown above 0 on 2 of 3 sets, and below -0.005 on 0; mean +0.025."
         in first
     )
-    assert "student-best" not in first and "rivers" not in second
+    assert (
+        "- **student-best minus best: not decided, 1 of 3 sets, 1 of 3 seeds.** It is shown above 0 on 1 of 1 sets"
+        in first
+    )
+    assert "rivers" not in second
     assert (
         "- **rerank minus best: missed.** It is shown above 0 on 0 of 1 sets, and below 0 on 1; mean -0.100." in second
     )
