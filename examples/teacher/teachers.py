@@ -188,13 +188,17 @@ class Lesson:
     lm: str | None = None
 
 
-def taught_student(bench: Bench, teacher: str, lesson: Lesson) -> Artifact:
-    """The encoder after it learnt the teacher's scores of its own hits."""
+def lesson_queries(bench: Bench, lesson: Lesson) -> Artifact:
+    """The questions that the teacher reads."""
     given: dict[str, Any] = {"blocks": bench.blocks, "sample": lesson.questions, "seed": 0}
     if lesson.lm:
-        queries = bench.made("generate-queries", "written", lm=lesson.lm, **given)
-    else:
-        queries = bench.made("cut-queries", "queries", **given)
+        return bench.made("generate-queries", "written", lm=lesson.lm, **given)
+    return bench.made("cut-queries", "queries", **given)
+
+
+def taught_student(bench: Bench, teacher: str, lesson: Lesson) -> Artifact:
+    """The encoder after it learnt the teacher's scores of its own hits."""
+    queries = lesson_queries(bench, lesson)
     parts = {"blocks": bench.blocks, "retriever": bench.start, "index": index_of(bench, bench.start, "encoder")}
     [qrels] = queries.path.glob("qrels/*.tsv")
     ranking = bench.made("rank", "lesson", queries=queries.path, qrels=qrels, top=READ, **parts)

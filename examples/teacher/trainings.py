@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "adapt"))
 from gains import Difference, difference
 from gains_page import rank_correlation
 from orders import NAMES, SENTENCES, WRITTEN
-from teachers import DEPTH, SEEDS, Lesson, opened, taught_student
+from teachers import DEPTH, SEEDS, Lesson, lesson_queries, opened, taught_student
 from ways import SEARCHES, Bench, Domain, alone_in, index_of
 
 from realmctl.artifacts import Artifact
@@ -65,29 +65,23 @@ def asked(bench: Bench, lm: str) -> Mapping[str, Artifact]:
 
 def relevant(queries: Artifact) -> dict[str, str]:
     """The block that each question is of."""
-    [qrels] = queries.path.glob("qrels/*.tsv")
-    rows = [line.split("\t") for line in qrels.read_text(encoding="utf-8").splitlines()[1:]]
+    rows = [line.split("\t") for line in qrels_of(queries).read_text(encoding="utf-8").splitlines()[1:]]
     return {query: block for query, block, *_ in rows}
 
 
-def values_of(
-    bench: Bench, retriever: Artifact, name: str, search: str, queries: Artifact, taught: set[str]
-) -> list[float]:
-    """nDCG@10 of each question whose block is none of those the student was taught, by rising id."""
-    blocks = relevant(queries)
+def qrels_of(queries: Artifact) -> Path:
     [qrels] = queries.path.glob("qrels/*.tsv")
+    return qrels
+
+
+def values_of(bench: Bench, retriever: Artifact, name: str, search: str, queries: Artifact) -> dict[str, float]:
+    """{question: nDCG@10} of a search, by rising id."""
     parts = {"blocks": bench.blocks, "retriever": retriever, "index": index_of(bench, retriever, name)}
-    measure = queries.path.parent.name
-    ranking = bench.made(
-        "rank", f"{measure}-{name}-{search}", queries=queries.path, top=DEPTH, **SEARCHES[search], **parts
-    )
-    scores = bench.made(
-        "eval-run", f"{measure}-{name}-{search}-scores", ranking=ranking, qrels=qrels, measures="nDCG@10"
-    )
+    called = f"{queries.path.parent.name}-{name}-{search}"
+    ranking = bench.made("rank", called, queries=queries.path, top=DEPTH, **SEARCHES[search], **parts)
+    scores = bench.made("eval-run", f"{called}-scores", ranking=ranking, qrels=qrels_of(queries), measures="nDCG@10")
     rows = map(json.loads, scores.file("per-query.jsonl").read_text(encoding="utf-8").splitlines())
-    return [
-        row["nDCG@10"] for row in sorted(rows, key=lambda row: str(row["query"])) if blocks[row["query"]] not in taught
-    ]
+    return {row["query"]: row["nDCG@10"] for row in sorted(rows, key=lambda row: str(row["query"]))}
 
 
 def measure(bench: Bench, teacher: str, lesson: Lesson, lm: str, known: set[tuple[Any, ...]], results: Path) -> None:
@@ -97,16 +91,15 @@ def measure(bench: Bench, teacher: str, lesson: Lesson, lm: str, known: set[tupl
     if known.issuperset(keys):
         return
     questions, student = asked(bench, lm), taught_student(bench, teacher, lesson)
-    [lesson_asked] = (
-        bench.folder.glob("written/v*/qrels/*.tsv") if lesson.lm else bench.folder.glob("queries/v*/qrels/*.tsv")
-    )
-    taught = {line.split("\t")[1] for line in lesson_asked.read_text(encoding="utf-8").splitlines()[1:]}
+    taught = {*relevant(lesson_queries(bench, lesson)).values()}
     for key in keys:
         if key in known:
             continue
         _, search, each, seed = key
         of = (bench.start, "encoder") if seed is None else (student, "student")
-        values = values_of(bench, *of, search, questions[each], taught)
+        block_of = relevant(questions[each])
+        found = values_of(bench, *of, search, questions[each])
+        values = [value for query, value in found.items() if block_of[query] not in taught]
         with results.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps({**dict(zip(KEY, key, strict=True)), "ndcg": values}) + "\n")
         known.add(key)
