@@ -52,6 +52,12 @@ class EvalCloze(EvalClozeSettings, Stage):
             raise ConfigError(f"--method {self.method} needs --retriever.")
         require_same_vocabulary(self.blocks, self.retriever, *([self.start] if self.start else ()))
 
+    def measure_names(self) -> list[str]:
+        """Patterns of the names of the measures that these options ask for."""
+        started = () if self.start is None else ("gain", "gain_low", "gain_high")
+        titled = ("title_rr", *(started and ("title_gain*",))) if self.titles else ()
+        return [*self.headline[:4], *started, *titled]
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.training.evaluation.eval_cloze import eval_cloze
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from realmctl.artifacts import Artifact, Writer, open_artifact, require_descent
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, MismatchError
 from realmctl.pipeline import Stage, extended, help_texts, reads, setting, source
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class EvalRun(Stage):
     def measured_alike(self, other: Path) -> Mapping[str, Mapping[str, float]] | None:
         """The measures of each query of another ranking, or TREC run, by the same judgements; None for what is neither.
 
-        Raises ConfigError for a TREC run beside --questions, whose blocks are not known.
+        Raises ConfigError for a TREC run beside --questions, whose blocks are not known, and MismatchError for a ranking of other queries.
         """
         from realmctl.extras.ir.ranking.measures import measured, parsed, require_judged
 
@@ -100,6 +100,16 @@ class EvalRun(Stage):
                 f"{other} is a TREC run, whose blocks are not known. With --questions name a ranking of rank."
             )
         relevance, rankings = self._judged(ranking, other)
+        if self.ranking is not None and ranking is not None:
+            one, two = (
+                {query: text for query, text in _texts(each).items() if query in relevance}
+                for each in (self.ranking, ranking)
+            )
+            if other_queries := sorted(query for query, _ in one.items() ^ two.items()):
+                raise MismatchError(
+                    f"--baseline {other} was asked {len(two):,} of the judged queries and this run {len(one):,}: {other_queries[0]!r} is of one alone, or has another text. "
+                    "Rank the same queries for both."
+                )
         return dict(measured(parsed(self._measures()), relevance, require_judged(relevance, rankings)))
 
     def run(self, out: Writer) -> Mapping[str, object]:
@@ -110,16 +120,17 @@ class EvalRun(Stage):
         if self.questions is not None:
             with out.file("qrels.trec").open("w", encoding="utf-8") as file:
                 file.writelines(qrels_lines(relevance))
-        return measure_run(self._measures(), relevance, rankings, out, self._texts())
+        return measure_run(self._measures(), relevance, rankings, out, _texts(self.ranking))
 
     def _judged(self, ranking: Artifact | None, run_file: Path | None) -> tuple[Relevance, Iterable[Ranking]]:
         """The judgements, by the file or by the answers, and the rankings that they judge."""
         run = ranking.file("run.trec") if ranking is not None else run_file
         assert run is not None
         if self.qrels is not None:
-            from realmctl.extras.ir.ranking.measures import judged_rankings
+            from realmctl.extras.ir.ranking.measures import judged_rankings, with_missing_told
 
-            return judged_rankings(run, self.qrels, self.without_same_id)
+            relevance, rankings = judged_rankings(run, self.qrels, self.without_same_id)
+            return relevance, with_missing_told(relevance, rankings, run)
         from realmctl.extras.ir.ranking.answer_relevance import answer_relevance
         from realmctl.extras.ir.ranking.trec import read_run
         from realmctl.questions.questions import read_questions
@@ -129,11 +140,12 @@ class EvalRun(Stage):
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return answer_relevance(ranking, self.blocks, questions), read_run(run)
 
-    def _texts(self) -> dict[str, str]:
-        """The texts of the queries by their ids in the run; none of a run file."""
-        from realmctl.extras.ir.ranking.trec import trec_name
 
-        if self.ranking is None:
-            return {}
-        with self.ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
-            return {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}
+def _texts(ranking: Artifact | None) -> dict[str, str]:
+    """The texts of the queries by their ids in the run; none of a run file."""
+    from realmctl.extras.ir.ranking.trec import trec_name
+
+    if ranking is None:
+        return {}
+    with ranking.file("queries.jsonl").open(encoding="utf-8") as lines:
+        return {trec_name(query["id"]): query["text"] for query in map(json.loads, lines)}

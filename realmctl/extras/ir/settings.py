@@ -8,7 +8,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import Precision, Settings, check_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.names import Bm25Tokens, Fusion, search_methods
+from realmctl.retrieval.names import RERANK_DEPTH, Bm25Tokens, Fusion, search_methods
 
 DEPTH_FOR_DOCUMENTS = 4
 """Blocks that are retrieved for each document of a ranking, since a document may have several."""
@@ -54,7 +54,7 @@ class RankSettings(Settings):
         advanced=True,
     )
     depth: int | None = setting(
-        "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents; for hybrid 100 at least.",
+        "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents; for hybrid 100 at least; with --rerank as many as are reranked at least.",
         default=None,
         at_least=1,
         advanced=True,
@@ -71,5 +71,6 @@ class RankSettings(Settings):
 
     @property
     def depth_of_search(self) -> int:
-        """Blocks that each searcher retrieves for a query."""
-        return self.depth or self.top * (DEPTH_FOR_DOCUMENTS if self.unit == "document" else 1)
+        """Blocks that each searcher retrieves for a query: as many as are reranked, at least."""
+        read = (self.rerank_depth or RERANK_DEPTH) if self.rerank is not None else 0
+        return self.depth or max(read, self.top * (DEPTH_FOR_DOCUMENTS if self.unit == "document" else 1))

@@ -20,7 +20,7 @@ class MineNegatives(MiningSettings, Stage):
     """
 
     makes = "negatives"
-    headline = ("questions", "negatives", "too_close", "without_positive", "without_negative")
+    headline = ("questions", "negatives", "too_close", "without_positive", "without_negative", "without_hits")
 
     ranking: Artifact = reads("ranking", help="Ranking of blocks.")
     blocks: Artifact = reads("blocks", help="Blocks that were ranked.")
@@ -29,7 +29,7 @@ class MineNegatives(MiningSettings, Stage):
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None, used_with="questions")
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, used_with="questions")
     cross_encoder: str | None = source(
-        "Cross-encoder whose scores are compared in place of the ranking's: what `rank --rerank` takes. Of a ranking that it has reranked it reads what has no score yet.",
+        "Cross-encoder whose scores are compared in place of the ranking's: what `rank --rerank` takes. Of a ranking that it has reranked it reads what has no score yet; REALM's reader reads all, since its scores alone are no sums with the search's.",
         default=None,
         hub=True,
     )
@@ -58,5 +58,7 @@ class MineNegatives(MiningSettings, Stage):
         relevant = {query: {name for name, value in of.items() if value > 0} for query, of in judged.items()}
         scorer = Reranking.of(self.cross_encoder, None, self.device)
         by = {self.ranking.manifest.inputs.get(name) for name in ("model", "rerank")} - {None}
-        has_its_scores = self.origin().inputs.get("cross_encoder") in by
+        # a likelihood alone, which is what a passage without a hit has, is another scale than one that the search's logit was added to
+        is_alike = scorer is not None and not scorer.model.is_likelihood
+        has_its_scores = is_alike and self.origin().inputs.get("cross_encoder") in by
         return mine(self.ranking, self.blocks, relevant, self, scorer, out, has_its_scores=has_its_scores)

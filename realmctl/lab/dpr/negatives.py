@@ -62,7 +62,7 @@ def mine(
         out: the artifact to write to.
 
     Returns:
-        Numbers of questions, negatives, questions that were left out because they have no positive or no negative passage, and
+        Numbers of questions, negatives, judged questions that were left out because they have no hits in the ranking, or no positive or no negative passage, and
         passages that were too close; the share of questions whose positive passage is in the ranking.
 
     Raises:
@@ -79,7 +79,8 @@ def mine(
         _known(texts, relevant),
     )
     counts: Counter[str] = Counter()
-    asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if relevant.get(query))
+    counts["without_hits"] = len(relevant)
+    asked = ((query, found) for query, found in read_run(ranking.file("run.trec")) if query in relevant)
     with (
         out.file(TRAINING).open("w", encoding="utf-8") as file,
         progress(len(relevant), "mining negatives", "questions") as bar,
@@ -92,6 +93,7 @@ def mine(
             held = places.corpus.blocks(rows)
             for query, good, others in sorted_out:
                 bar.advance(1)
+                counts["without_hits"] -= 1
                 if not good:
                     counts["without_positive"] += 1
                     continue
@@ -112,12 +114,12 @@ def mine(
     if not counts["questions"]:
         raise InputError(
             f"{ranking}: no question has a positive and a negative passage ({counts['without_positive']} without a positive one, "
-            f"{counts['without_negative']} without a negative one). Name the judgements of these queries, or a smaller margin."
+            f"{counts['without_negative']} without a negative one, {counts['without_hits']} without hits). Name the judgements of these queries, or a smaller margin."
         )
     return {
         **{
             name: counts[name]
-            for name in ("questions", "negatives", "without_positive", "without_negative", "too_close")
+            for name in ("questions", "negatives", "without_positive", "without_negative", "without_hits", "too_close")
         },
         "positive_found": counts["found"] / counts["questions"],
     }

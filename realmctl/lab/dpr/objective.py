@@ -142,9 +142,13 @@ class LabelledObjective(InBatchContrast):
         self, retriever: Retriever, collator: Collator, questions: list[Labelled], settings: DprSettings
     ) -> None:
         if len(questions) < 2:
+            else_ = (
+                "or --hard-negatives 0 if the questions have no hard negatives"
+                if settings.loss == "contrast"
+                else "with a teacher's scores of each question's passages, such as mine-negatives --cross-encoder makes"
+            )
             raise InputError(
-                f"{len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or --hard-negatives 0 "
-                "if the questions have no hard negatives."
+                f"{len(questions)} question(s) can be used, and at least 2 are needed. Use another file, {else_}."
             )
         self.questions, self.hard_negatives = questions, settings.hard_negatives
         self.blocks_each, self.settings = 1 + settings.hard_negatives, settings

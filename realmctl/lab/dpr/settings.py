@@ -25,7 +25,12 @@ class DprSettings(ContrastSettings):
         default="contrast",
     )
     teacher_temperature: float = setting(
-        "margin-mse and kl: what the teacher's scores are divided by.", default=1.0, above=0, at_most=1e6, advanced=True
+        "margin-mse and kl: what the teacher's scores are divided by.",
+        default=1.0,
+        above=0,
+        at_most=1e6,
+        used_with="loss=margin-mse|loss=kl",
+        advanced=True,
     )
     hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
     steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)

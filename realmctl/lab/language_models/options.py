@@ -321,8 +321,9 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
         return super().adapt()
 
     def held_out(self, blocks: Artifact) -> Artifact | None:
+        others = super().held_out(blocks)
         if self.lm is None:
-            return None
+            return others
         from realmctl.lab.language_models.generate_queries import GenerateQueries
 
         share = HELD_OUT_QUESTIONS / max(1, blocks.metrics["blocks"])

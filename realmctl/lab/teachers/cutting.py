@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,7 @@ from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.extras.ir.ranking.trec import trec_name
+from realmctl.tokens.scripts import WITHOUT_BLANKS
 from realmctl.training.evaluation.cloze_recall import held_out
 from realmctl.training.evaluation.held_out import left_out
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 FEWEST_WORDS = 4
 """Words of the shortest sentence that gives a query."""
+WORD = re.compile(rf"[{WITHOUT_BLANKS}]{{1,2}}|[^\s{WITHOUT_BLANKS}]+")
+"""In a script without blanks two characters count as a word."""
 
 
 def write_queries(settings: CutQueries, out: Writer) -> dict[str, int]:
@@ -60,7 +65,13 @@ def write_queries(settings: CutQueries, out: Writer) -> dict[str, int]:
 def _pieces(block: Block, measured: set[int], words: int, rng: np.random.Generator) -> Iterator[str]:
     """A piece of each sentence that measures nothing, of at most so many words."""
     for number, (start, stop) in enumerate(block.sentences):
-        found = block.text[start:stop].split()
-        if number not in measured and len(found) >= FEWEST_WORDS:
-            first = int(rng.integers(max(1, len(found) - words + 1)))
-            yield " ".join(found[first : first + words])
+        sentence = block.text[start:stop]
+        count = sum(1 for _ in WORD.finditer(sentence))
+        if number not in measured and count >= FEWEST_WORDS:
+            yield words_of(sentence, int(rng.integers(max(1, count - words + 1))), words)
+
+
+def words_of(text: str, first: int, count: int) -> str:
+    """So many words of a text from a place on, with one blank where there are blanks; fewer where it ends."""
+    spans = [found.span() for found in islice(WORD.finditer(text), first, first + count)]
+    return " ".join(text[spans[0][0] : spans[-1][1]].split()) if spans else ""

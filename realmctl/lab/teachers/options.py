@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
 from realmctl.pipeline import source
 from realmctl.shortcuts.adapt_settings import AdaptSettings
 
@@ -20,12 +22,16 @@ class TeacherOptions(AdaptSettings):
         hub=True,
     )
     questions: Path | None = source(
-        "Questions for the blocks in BEIR's layout, such as generate-queries makes. Default: pieces of the documents' sentences.",
+        "Questions that the teacher reads, in BEIR's layout, such as generate-queries makes: judgements name documents or blocks. Default: pieces of the documents' sentences.",
         default=None,
     )
 
     def adapt(self) -> dict[str, Any]:
         if self.teacher == "none":
+            if self.questions is not None:
+                raise ConfigError(
+                    "--questions are what a teacher reads, so they need --teacher. To measure a retriever by questions: `realmctl rank`, `realmctl eval-run`."
+                )
             return super().adapt()
         from dataclasses import replace
 
@@ -38,10 +44,18 @@ class TeacherOptions(AdaptSettings):
         if self.teacher != "train":
             found_reranker(self.teacher)
         try:
-            found = replace(self, minutes=self.minutes / 2, teacher="none").adapt()
+            found = super(TeacherOptions, replace(self, minutes=self.minutes / 2)).adapt()
         except TooFewMinutes as error:
             raise TooFewMinutes(self.minutes, error.steps, 2 * error.needed) from None
         return teach(found, self)
+
+    def held_out(self, blocks: Artifact) -> Artifact | None:
+        """As ever. Before any training it refuses questions from which nothing could be learnt."""
+        if self.questions is not None:
+            from realmctl.lab.teachers.teaching import block_judgements
+
+            block_judgements(self.questions, blocks)
+        return super().held_out(blocks)
 
     def told(self, found: Mapping[str, Any]) -> str:
         text = super().told(found)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,11 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.artifacts.series import make_newest
 from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError
+from realmctl.extras.ir.ranking.beir import qrels_file
+from realmctl.extras.ir.ranking.qrels import read_qrels
+from realmctl.extras.ir.ranking.trec import trec_name
+from realmctl.lab.teachers.cutting import words_of
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline.discovery import own_stages
@@ -82,7 +89,14 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
             held_out=held_out,
         )
         questions = cut.make(where / "queries").path
-    qrels = questions / "qrels" / "train.tsv"
+        qrels = questions / "qrels" / "train.tsv"
+    else:
+        judged = block_judgements(questions, made["blocks"])
+        kept = random.Random(0).sample(sorted(judged), min(len(judged), plan.number("questions", count)))
+        qrels = where / "judged.tsv"
+        rows = [f"{query}\t{name}\t1" for query in sorted(kept) for name in judged[query]]
+        qrels.parent.mkdir(parents=True, exist_ok=True)
+        qrels.write_text("\n".join(["query-id\tcorpus-id\tscore", *rows, ""]), encoding="utf-8")
     ranking = stages["rank"](queries=questions, qrels=qrels, top=DEPTH, **searched).make(where / "ranking")
     mining = {"blocks": made["blocks"], "qrels": qrels, "negatives": NEGATIVES, "positives": 1}
     teacher = settings.teacher
@@ -105,8 +119,7 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     told: dict[str, Any] = {
         "name": settings.teacher,
         "questions": reread.metrics["queries"],
-        "nDCG@10_before": reread.metrics["nDCG@10 before"],
-        "nDCG@10_reranked": reread.metrics["nDCG@10"],
+        **{f"nDCG@10_{when}": value for when, value in zip(("before", "reranked"), found_by(reread), strict=True)},
         "steps": 0,
         "kept": False,
     }
@@ -150,6 +163,30 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     else:
         make_newest(made["retriever"])
     return {**result, "made": paths}
+
+
+def block_judgements(questions: Path, blocks: Artifact) -> dict[str, list[str]]:
+    """Return {query: ids of the blocks that answer it} of judged questions, a BEIR folder. A judged document is all of its blocks.
+
+    Raises InputError where so few questions have an answer among the blocks that nothing could be learnt from them.
+    """
+    judged = read_qrels(qrels_file(questions, "train"))
+    wanted = {trec_name(name) for of in judged.values() for name, grade in of.items() if grade > 0}
+    held = defaultdict[str, list[str]](list)
+    for block in Corpus(blocks):
+        for name in {trec_name(block.id), trec_name(block.document)} & wanted:
+            held[name].append(block.id)
+    answers = {
+        query: [*dict.fromkeys(each for name, grade in of.items() if grade > 0 for each in held[trec_name(name)])]
+        for query, of in judged.items()
+    }
+    found = {query: names for query, names in answers.items() if names}
+    if len(found) < FEWEST_QUESTIONS:
+        raise InputError(
+            f"--questions {questions}: {len(found)} of {len(judged)} judged queries have an answer among the blocks of these documents, and {FEWEST_QUESTIONS} are needed. "
+            f"Judgements name documents, such as {next(iter(Corpus(blocks))).document!r}, or blocks."
+        )
+    return found
 
 
 def passages_without(file: Path, held_out: Artifact | None, blocks: Artifact, kept: Path) -> Path:
@@ -225,7 +262,7 @@ def _seconds_of_pair(teacher: str | None, made: Mapping[str, Artifact], stages: 
     assert reranking is not None
     step = max(1, len(corpus) // TRIED)
     pairs = [
-        Pair(" ".join(block.text.split()[:10]), block.title, block.text)
+        Pair(words_of(block.text, 0, 10), block.title, block.text)
         for block in (corpus.block(row) for row in range(0, len(corpus), step))
     ]
     reranking.model.scores(pairs[:1])
@@ -255,7 +292,13 @@ def _spread(scored: Artifact) -> float:
 
 def ranks_worse(reread: Artifact) -> bool:
     """Whether a teacher puts the blocks of its questions lower than the retriever does. Nothing can be learnt of it then."""
-    return bool(reread.metrics["nDCG@10"] < reread.metrics["nDCG@10 before"])
+    before, after = found_by(reread)
+    return after < before
+
+
+def found_by(reread: Artifact) -> tuple[float, float]:
+    """nDCG@10 before and after a teacher read the hits: 0, where no hit at all answers its question."""
+    return reread.metrics.get("nDCG@10 before", 0.0), reread.metrics.get("nDCG@10", 0.0)
 
 
 def text_of(found: Mapping[str, Any]) -> str:

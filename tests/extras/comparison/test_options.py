@@ -230,6 +230,47 @@ def test_a_baseline_of_a_pipeline_file_that_is_not_there_is_known_before_any_sta
     assert not Path("artifacts").exists()
 
 
+def test_a_ranking_of_other_queries_is_no_baseline_and_queries_without_hits_are_counted(
+    realmctl, chain: Chain, tmp_path
+):
+    lines = chain.questions.read_text().splitlines(keepends=True)
+    Path("fewer.jsonl").write_text("".join(lines[:-1]))
+    Path("reworded.jsonl").write_text("".join([lines[0].replace("Where", "In which place"), *lines[1:]]))
+    inputs = {"blocks": chain.blocks, "method": "bm25", "top": 5}
+    whole, fewer, reworded = (
+        Rank(queries=path, **inputs).make(tmp_path / "ranking")
+        for path in (chain.questions, Path("fewer.jsonl"), Path("reworded.jsonl"))
+    )
+    found = [line.split() for line in whole.file("run.trec").read_text().splitlines()]
+    Path("judged").write_text("".join(f"{query} 0 {name} 1\n" for query, _, name, rank, *_ in found if rank == "1"))
+    given = ("eval-run", "--qrels", "judged", "--ranking", whole.path)
+    for other in (fewer, reworded):
+        code, _, err = realmctl(*given, "--baseline", other.path)
+        assert code == 4 and f"--baseline {other.path} was asked" in err and "Rank the same queries" in err, err
+    assert realmctl(*given, "--baseline", whole.path)[0] == 0
+    runs()
+    half = "".join(Path("good.trec").read_text().splitlines(keepends=True)[:QUERIES])
+    Path("half.trec").write_text(half)
+    _, err = measure(realmctl, "half.trec", code=0)
+    assert f"half.trec: {QUERIES // 2} of {QUERIES} judged queries have no hits, such as 'q15'. They count as 0" in err
+    _, err = measure(realmctl, "good.trec", "--baseline", "half.trec")
+    assert f"half.trec: {QUERIES // 2} of {QUERIES} judged queries have no hits" in err
+    _, err = measure(realmctl, "good.trec", "--baseline", "bad.trec")
+    assert "no hits" not in err
+
+
+def test_a_floor_of_what_the_options_do_not_measure_is_refused_before_any_work(realmctl, chain: Chain, monkeypatch):
+    monkeypatch.setattr(EvalCloze, "run", lambda *_: pytest.fail("it was measured"))
+    given = ("eval-cloze", "--blocks", chain.blocks.path, "--sentences", 5)
+    for more, floor in (
+        (("--method", "bm25"), "gain=.01"),
+        (("--retriever", chain.retriever.path), "title_rr=.1"),
+        (("--retriever", chain.retriever.path, "--titles", 5), "title_gain=.1"),
+    ):
+        code, _, err = realmctl(*given, *more, "--floor", floor)
+        assert code == 2 and "is not measured. Name one of cloze_recall@1" in err, err
+
+
 def test_what_cannot_be_compared_is_refused_by_name(realmctl, chain: Chain):
     runs()
     good, _ = measure(realmctl, "good.trec")

@@ -117,6 +117,23 @@ def test_rank_reranks_as_the_stage_does_and_says_so(chain: Chain, ranking, input
         Rank(queries=chain.questions, rerank_depth=5, **inputs)
 
 
+def test_as_many_hits_are_read_as_is_said_however_few_are_wanted(
+    chain: Chain, inputs, by_hand, cross_encoder, tmp_path
+):
+    """`--top 3` reranks fifty hits and keeps the best three, as `search` does."""
+    given = {"queries": chain.questions, "rerank": str(cross_encoder), **inputs}
+    many = ranked(Rank(queries=chain.questions, top=60, **inputs).make(tmp_path / "ranking"))
+    few = ranked(Rank(top=3, **given).make(tmp_path / "ranking"))
+    assert few == {query: by_hand(query, names, 50)[:3] for query, names in many.items()}
+    assert any({*names} - {*many[query][:3]} for query, names in few.items())
+    deeper = ranked(Rank(top=3, rerank_depth=7, **given).make(tmp_path / "ranking"))
+    assert deeper == {query: by_hand(query, names, 7)[:3] for query, names in many.items()}
+    made = Rank(top=3, rerank_depth=7, depth=5, **given).make(
+        tmp_path / "ranking"
+    )  # the user says how many are searched
+    assert ranked(made) == {query: by_hand(query, names[:5], 5)[:3] for query, names in many.items()}
+
+
 def test_a_document_has_the_best_score_of_its_blocks(chain: Chain, inputs, cross_encoder, tmp_path):
     model, corpus = CrossEncoder.open(cross_encoder, "cpu"), [*Corpus(chain.blocks)]
     texts = {question.id: question.question for question in read_questions(chain.questions)}
@@ -212,6 +229,25 @@ def test_the_reranker_scores_in_mining_what_it_has_not_read_yet(
     del read[:]
     whole.make(tmp_path / "w")
     assert len(read) > 3 * len(known)  # another ranking's scores are not the model's
+
+
+def test_in_mining_all_passages_of_a_question_have_likelihoods_of_one_scale(
+    chain: Chain, ranking, cross_encoder, qrels, tmp_path, monkeypatch
+):
+    """A reader's ranking has the search's logits in its scores, and a passage that was not found has none of these."""
+    monkeypatch.setattr(CrossEncoder, "is_likelihood", True)
+    again = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=3).make(tmp_path / "r")
+    given = {"blocks": chain.blocks, "qrels": qrels, "negatives": 3, "cross_encoder": str(cross_encoder)}
+    mined = MineNegatives(ranking=again, **given).make(tmp_path / "n")
+    summed, model = dict(read_run(again.file("run.trec"))), CrossEncoder.open(cross_encoder, "cpu")
+    differs = 0
+    for record in map(json.loads, mined.file("train.jsonl").read_text(encoding="utf-8").splitlines()):
+        for one in (*record["positive_passages"], *record["negative_passages"]):
+            alone = float(model.scores([Pair(record["query"], one["title"], one["text"])])[0])
+            assert one["score"] == pytest.approx(alone, abs=1e-5)
+            held = summed[record["query_id"]].get(one["docid"].replace(" ", "%20"), alone)
+            differs += abs(held - alone) > 1e-3
+    assert differs
 
 
 def test_what_is_refused_and_what_is_told(chain: Chain, ranking, cross_encoder, qrels, tmp_path, capsys, monkeypatch):

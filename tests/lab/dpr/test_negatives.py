@@ -135,6 +135,26 @@ def test_its_scores_stand_in_place_of_those_of_the_ranking(chain: Chain, ranking
     assert made.metrics["too_close"] > 0
 
 
+def test_every_judged_question_is_counted(chain: Chain, judged, tmp_path):
+    """One was not ranked, one has no hits, and one is judged 0 alone."""
+    rows = chain.questions.read_text().splitlines()
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text(
+        "\n".join([*rows[1:], json.dumps({**json.loads(rows[1]), "id": "strange", "question": "zzz qqq"})]) + "\n"
+    )
+    ranking = Rank(blocks=chain.blocks, queries=asked, method="bm25").make(tmp_path / "ranking")
+    lines = judged.read_text().splitlines()
+    zero = lines[2].split()
+    qrels = tmp_path / "qrels"
+    qrels.write_text("\n".join([*lines[:2], " ".join([*zero[:3], "0"]), *lines[3:], "strange 0 nobody 1"]) + "\n")
+    counts = MineNegatives(ranking=ranking, blocks=chain.blocks, qrels=qrels).make(tmp_path / "n").metrics
+    assert (
+        counts["without_hits"] == 2 and counts["without_positive"] == 2
+    )  # the first is judged by what the corpus does not hold
+    told = sum(counts[name] for name in ("questions", "without_positive", "without_negative", "without_hits"))
+    assert told == len(lines) + 1
+
+
 def test_what_is_refused(chain: Chain, ranking, judged, tmp_path):
     documents = Rank(queries=chain.questions, blocks=chain.blocks, method="bm25", unit="document").make(tmp_path / "r")
     inputs = {"blocks": chain.blocks, "qrels": judged}

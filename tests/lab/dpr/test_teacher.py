@@ -118,6 +118,26 @@ def test_scores_stay_with_their_passages_when_texts_are_missing(tmp_path):
     assert [question.scores for question in read_labelled(file)] == [(1.5, 0.5, None)]
 
 
+def test_what_says_nothing_is_refused_and_what_is_missing_is_named(realmctl, chain, tmp_path):
+    rows = [
+        {
+            "query": f"Question {n}?",
+            "positive_passages": [{"docid": "a", "text": "One."}],
+            "negative_passages": [{"docid": "b", "text": "Two."}],
+        }
+        for n in range(3)
+    ]
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps({**row, "query_id": str(n)}) + "\n" for n, row in enumerate(rows)))
+    given = ("dpr-finetune", "--retriever", chain.retriever.path, "--passages", path, "--steps", 1, "--batch-size", 2)
+    code, _, err = realmctl(*given, "--teacher-temperature", 0.5)
+    assert code == 2 and "--teacher-temperature" in err and "--loss" in err, err
+    for loss in ("kl", "margin-mse"):
+        code, _, err = realmctl(*given, "--loss", loss)
+        assert code == 3 and "0 question(s) can be used" in err and "mine-negatives --cross-encoder" in err, err
+        assert "--hard-negatives 0" not in err and "contrast" not in err
+
+
 def test_a_student_learns_the_teachers_order(chain, tmp_path):
     """Each town has a passage that the teacher likes more than the labelled one; the student comes to like it more too."""
     records = [

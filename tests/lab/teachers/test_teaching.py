@@ -15,6 +15,7 @@ from realmctl.errors import InputError
 from realmctl.lab.language_models.generate_queries import GenerateQueries
 from realmctl.lab.teachers import teaching
 from realmctl.lab.teachers.cut_queries import CutQueries
+from realmctl.lab.teachers.cutting import words_of
 from realmctl.pipeline.trial import Trial
 from realmctl.training import budget
 from realmctl.training.evaluation.cloze_recall import Gain, held_out
@@ -46,6 +47,36 @@ def test_queries_are_pieces_of_sentences_that_measure_nothing(chain: Chain, tmp_
     empty = make_blocks(tmp_path / "blocks", {"T": [["Short one."]]})
     with pytest.raises(InputError, match="no sentence of 4 words"):
         CutQueries(blocks=empty).make(tmp_path / "none")
+
+
+def test_a_script_without_blanks_gives_queries_too(tmp_path):
+    sentences = ["昔の町の橋は川の上に長くかかっている。", "冬になると北の山から冷たい風が吹いてくる。", "短い文。"]
+    blocks = make_blocks(tmp_path / "blocks", {"橋": [sentences]})
+    made = CutQueries(blocks=blocks, words=4, sentences=0).make(tmp_path / "queries")
+    [query] = map(json.loads, made.file("queries.jsonl").read_text(encoding="utf-8").splitlines())
+    assert 6 <= len(query["text"]) <= 8 and any(query["text"] in each for each in sentences[:2])
+    assert words_of("See  橋の上に\nand it", 0, 3) == "See 橋の上に" and words_of("a b", 2, 3) == ""
+    assert words_of("one two\n three", 1, 5) == "two three"
+
+
+def test_documents_and_blocks_that_are_judged_become_blocks(chain: Chain, tmp_path, monkeypatch):
+    corpus = [*Corpus(chain.blocks)]
+    owner = next(block.document for block in corpus if sum(each.document == block.document for each in corpus) > 1)
+    lines = [
+        f"a\t{owner.replace(' ', '%20')}\t1",
+        f"b\t{corpus[-1].id.replace(' ', '%20')}\t2",
+        "c\tnobody\t1",
+        f"d\t{corpus[0].id.replace(' ', '%20')}\t0",
+    ]
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "dev.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+    with pytest.raises(InputError, match=r"2 of 4 judged queries have an answer .* 32 are needed"):
+        teaching.block_judgements(tmp_path, chain.blocks)
+    monkeypatch.setattr(teaching, "FEWEST_QUESTIONS", 2)
+    assert teaching.block_judgements(tmp_path, chain.blocks) == {
+        "a": [block.id for block in corpus if block.document == owner],
+        "b": [corpus[-1].id],
+    }
 
 
 def test_the_series_of_queries_is_asked_and_judged_by_its_name(realmctl, chain: Chain, tmp_path):
@@ -210,6 +241,38 @@ def test_nothing_is_learnt_of_a_teacher_that_ranks_worse(adapted, cross_encoder,
     code, out, err = adapted("--teacher", cross_encoder)
     assert code == 0 and "So nothing is learnt of it" in out, err
     assert open_artifact("w/retriever").settings.get("loss") is None and not Path("w/teacher/scored").exists()
+
+
+def ask_of_documents(count: int) -> None:
+    """Questions in BEIR's layout, whose judgements name documents, in the folder `asked`."""
+    names = [f"{title} {number}" for title, blocks in documents().items() for number in range(len(blocks))][:count]
+    Path("asked/qrels").mkdir(parents=True)
+    Path("asked/queries.jsonl").write_text(
+        "".join(json.dumps({"_id": f"q{n}", "text": f"Who is {name}?"}) + "\n" for n, name in enumerate(names))
+    )
+    Path("asked/qrels/train.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n" + "".join(f"q{n}\t{name}\t1\n" for n, name in enumerate(names))
+    )
+
+
+@pytest.mark.slow
+def test_questions_that_name_documents_teach_as_many_as_the_minutes_allow(adapted, cross_encoder, monkeypatch):
+    with_gain(monkeypatch, 0.01)
+    ask_of_documents(40)
+    monkeypatch.setattr(teaching, "MOST_QUESTIONS", 35)
+    code, out, err = adapted("--teacher", cross_encoder, "--questions", "asked", "--json")
+    assert code == 0, err
+    told = json.loads(out)["teacher"]
+    assert told["questions"] == 35 and told["kept"] and 0 < told["nDCG@10_before"] <= 1, told
+
+
+def test_questions_are_looked_at_before_any_training(adapted, cross_encoder):
+    ask_of_documents(5)
+    code, _, err = adapted("--teacher", cross_encoder, "--questions", "asked")
+    assert code == 3 and "5 of 5 judged queries have an answer" in err and "32 are needed" in err, err
+    code, _, err = adapted("--questions", "asked")
+    assert code == 2 and "they need --teacher" in err, err
+    assert open_artifact("w/retriever").manifest.stage == "import" and not Path("w/index").exists()  # nothing was trained
 
 
 def test_what_does_not_rerank_is_refused_before_any_work(adapted, chain: Chain):

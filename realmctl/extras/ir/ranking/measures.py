@@ -20,6 +20,7 @@ from realmctl.errors import ConfigError, InputError, as_realmctl_error, require_
 from realmctl.extras.ir.ranking.beir import qrels_file
 from realmctl.extras.ir.ranking.qrels import MAX_GRADE, read_qrels
 from realmctl.extras.ir.ranking.trec import Relevance, read_run, trec_named
+from realmctl.log import warn
 from realmctl.questions.per_query import PER_QUERY, PerQuery
 
 QUERIES_AT_ONCE = 512
@@ -190,6 +191,19 @@ def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterato
         raise InputError(
             f"Nothing that was ranked is judged: the run names {example!r}, and the judgements name {theirs!r}. Where judgements "
             "name documents and the ranking names blocks, rank documents: realmctl rank --unit document."
+        )
+
+
+def with_missing_told(relevance: Relevance, rankings: Iterable[Ranking], what: object) -> Iterator[Ranking]:
+    """Yield the rankings, and warn at their end where judged queries have none, since these count as 0. what: where the rankings are from."""
+    rest = {*relevance}
+    for query, found in rankings:
+        if found:
+            rest.discard(query)
+        yield query, found
+    if 0 < len(rest) < len(relevance):
+        warn(
+            f"{what}: {len(rest):,} of {len(relevance):,} judged queries have no hits, such as {min(rest)!r}. They count as 0"
         )
 
 
