@@ -146,8 +146,8 @@ MEASURED = {
             rf"(?s)taught by ms-marco-MiniLM-L12-v2\n.*?\n\| {arm} - {base} \|(?:[^|\n]*\|){{{place}}} ([^|\n]+?) \|",
         )
         for arm, base in (("rerank", "best"), ("rerank-20", "best"), ("student", "encoder"), ("student-best", "best"))
-        for name, place in (("covid", 0), ("bash", 2), ("ml", 3))
-        if name != "bash" or arm.startswith("rerank")
+        for name, place in (("covid", 0), ("tldr", 1), ("bash", 2), ("ml", 3))
+        if name != "tldr" or arm == "student-best"
     },
     "hybrid.gain": Measured(
         "docs/results/hybrid/report.md",
