@@ -53,10 +53,10 @@ class EvalCloze(EvalClozeSettings, Stage):
         require_same_vocabulary(self.blocks, self.retriever, *([self.start] if self.start else ()))
 
     def measure_names(self) -> list[str]:
-        """Patterns of the names of the measures that these options ask for."""
-        started = () if self.start is None else ("gain", "gain_low", "gain_high")
-        titled = ("title_rr", *(started and ("title_gain*",))) if self.titles else ()
-        return [*self.headline[:4], *started, *titled]
+        """Names of the measures that these options ask for."""
+        kinds = ("", "title_", "reworded_title_") if self.titles else ("",)
+        gains = [f"{kind}gain{end}" for kind in kinds for end in ("", "_low", "_high")] if self.start else []
+        return [*self.headline[:4], *(["title_rr"] if self.titles else []), *gains]
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.training.evaluation.eval_cloze import eval_cloze

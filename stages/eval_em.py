@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.log import say
 from realmctl.pipeline import Stage, extended
+from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.answering.settings import EvalSettings
 
 
@@ -31,9 +32,13 @@ class EvalEm(EvalSettings, Stage):
 
         return evaluate(self, out)
 
-    def measure_names(self) -> tuple[str, ...]:
-        """Names of what may be measured, for a floor that is checked before the work."""
-        return *self.headline, "em_*", "substring_recall@*"
+    def measure_names(self) -> list[str]:
+        """Names of what these options may measure, for a floor that is checked before the work."""
+        from realmctl.retrieval.answering.evaluation import DEPTHS
+
+        exact = ("em", "f1", *(f"em_{scorer}" for scorer in get_args(Scorer))) if self.qa_model else ()
+        tests, depths = ("recall", "substring_recall", "provenance_recall"), [k for k in DEPTHS if k <= self.hits]
+        return [*exact, *(f"{test}@{k}" for test in tests for k in depths)]
 
     @classmethod
     def headline_text(cls, metrics: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -58,11 +57,13 @@ class _Comparing(Settings):
         check=_check_floors,
     )
 
-    def _check_early(self, known: Callable[[str], bool], names: str) -> None:
+    def _check_early(self) -> None:
         """Refuse a floor of an unknown measure before anything is measured."""
+        measured: Callable[[], Sequence[str]] = getattr(self, "measure_names", tuple)
+        names = measured()
         for measure in floors_of(self.floor):
-            if not known(measure):
-                raise ConfigError(f"--floor: {measure!r} is not measured. Name one of {names}.")
+            if measure not in names:
+                raise ConfigError(f"--floor: {measure!r} is not measured. Name one of {', '.join(names)}.")
 
     def _check_scores(self, kind: str, own: Origin | None = None, read: Iterable[Artifact] = ()) -> None:
         """Refuse baselines that cannot be compared, before anything is measured. Errors: as of `judging.scores_at`."""
@@ -94,9 +95,7 @@ class ComparedStage(_Comparing, Stage, abstract=True):
 
     def check(self) -> None:
         super().check()
-        names: Callable[[], Sequence[str]] = getattr(super(), "measure_names", lambda: self.headline)
-        patterns = names()
-        self._check_early(lambda one: any(fnmatchcase(one, each) for each in patterns), ", ".join(patterns))
+        self._check_early()
 
     def find(self, out: Path, origin: Origin) -> Artifact | None:
         """Find the version as any stage does. Every run and dry run does it first, so baselines are looked at here, where the recipe is known."""
@@ -117,8 +116,7 @@ class ComparedCommand(_Comparing, InWorkspace):
     """The kind of the scores."""
 
     def run(self, show: Show) -> None:
-        names: Callable[[], Sequence[str]] = getattr(super(), "measure_names", tuple)
-        self._check_early(names().__contains__, ", ".join(names()))
+        self._check_early()
         if self.baseline:
             self._check_scores(self.makes)
         super().run(show)

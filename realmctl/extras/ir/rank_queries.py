@@ -64,7 +64,7 @@ def check_ranking(settings: RankSettings) -> None:
     if settings.filter:
         filter_of(settings.filter, Corpus(settings.blocks))
     for searcher in searchers_of(settings.method):
-        searcher.check(dataclasses.replace(_inputs(settings), bm25_stemmer=profile.bm25_stemmer))
+        searcher.check(dataclasses.replace(SearchInputs.of(settings), bm25_stemmer=profile.bm25_stemmer))
 
 
 def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
@@ -80,7 +80,7 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
         )
     reranking = Reranking.of(settings.rerank, settings.rerank_depth, settings.device)
     profile = _profile(settings).reranked(reranking)
-    searcher = start_method(profile, _inputs(settings))
+    searcher = start_method(profile, SearchInputs.of(settings))
     count = sum(1 for _ in _asked(settings))  # reads the whole file before any search
     counts: dict[str, float] = {"queries": count, "hits": 0, "without_hits": 0}
     with (
@@ -160,16 +160,6 @@ def _top(names: list[str], scores: Scores, count: int) -> tuple[list[str], Score
     first = {name: place for place, name in reversed([*enumerate(names)])}
     kept = sorted(first.values())[:count]
     return [names[place] for place in kept], scores[kept]
-
-
-def _inputs(settings: RankSettings) -> SearchInputs:
-    return SearchInputs(
-        blocks=settings.blocks,
-        retriever=settings.retriever,
-        index=settings.index,
-        device=settings.device,
-        precision=settings.precision,
-    )
 
 
 def _profile(settings: RankSettings) -> SearchProfile:

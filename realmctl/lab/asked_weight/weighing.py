@@ -47,14 +47,8 @@ def weigh(settings: WeighBm25, out: Writer) -> Mapping[str, object]:
             f"{settings.questions} has {len(asked)} different questions, and {FEWEST} are needed. With fewer the weight would depend on which were asked. "
             "Without this command hybrid search weighs each question alone."
         )
-    inputs = SearchInputs(
-        blocks=settings.blocks,
-        retriever=settings.retriever,
-        index=settings.index,
-        device=settings.device,
-        precision=settings.precision,
-    )
-    searcher = start_method(SearchProfile.of(settings.blocks, HYBRID, bm25_weight=1.0), inputs)
+    profile = SearchProfile.of(settings.blocks, HYBRID, bm25_weight=1.0)
+    searcher = start_method(profile, SearchInputs.of(settings))
     assert isinstance(searcher, Hybrid)
     gap_Q2 = np.array(list(_gaps(searcher, asked, settings.batch_size)), dtype=np.float32)
     np.save(out.file("gaps.npy"), gap_Q2, allow_pickle=False)

@@ -407,13 +407,7 @@ def _found_again(queries: Sequence[GeneratedQuery], settings: GenerationSettings
 
 def round_trip_inputs(settings: GenerationSettings) -> SearchInputs:
     """Return what --round-trip searches with."""
-    return SearchInputs(
-        blocks=settings.blocks,
-        retriever=settings.round_trip,
-        index=settings.index,
-        device=settings.device,
-        precision=settings.precision,
-    )
+    return SearchInputs.of(settings, retriever=settings.round_trip)
 
 
 def _metadata(query: GeneratedQuery) -> dict[str, dict[str, float]]:

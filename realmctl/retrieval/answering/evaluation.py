@@ -118,15 +118,7 @@ def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
 
 
 def _search_inputs(settings: EvalSettings) -> SearchInputs:
-    return SearchInputs(
-        blocks=settings.blocks,
-        retriever=settings.retriever,
-        index=settings.index,
-        device=settings.device,
-        precision=settings.precision,
-        bm25_stemmer=settings.bm25_stemmer,
-        bm25_tokens=settings.bm25_tokens,
-    )
+    return SearchInputs.of(settings, bm25_stemmer=settings.bm25_stemmer, bm25_tokens=settings.bm25_tokens)
 
 
 def system_of(settings: EvalSettings) -> Answering | Searcher:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,12 @@ class SearchInputs:
     bm25_tokens: Bm25Tokens = "pieces"
     few: bool = False
     opener: Callable[[Path, str], Index] = open_index
+
+    @classmethod
+    def of(cls, settings: Any, **others: Any) -> Self:
+        """Return the inputs that the settings of a stage name, with `others` in their place."""
+        named = {"blocks", "retriever", "index", "device", "precision"} - others.keys()
+        return cls(**{name: getattr(settings, name) for name in named}, **others)
 
 
 class BlockSearch(ABC):

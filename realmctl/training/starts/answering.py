@@ -65,10 +65,4 @@ def _inputs(searcher: type[Searcher], settings: FinetuneSettings) -> SearchInput
     if searcher.uses_index and settings.model is not None:
         retriever = retriever or settings.model.part("retriever")
         index = index or settings.model.part("index")
-    return SearchInputs(
-        blocks=settings.blocks,
-        retriever=retriever,
-        index=index,
-        device=settings.device,
-        precision=settings.precision,
-    )
+    return SearchInputs.of(settings, retriever=retriever, index=index)

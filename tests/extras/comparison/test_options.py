@@ -216,6 +216,9 @@ def test_what_cannot_be_compared_is_known_before_anything_is_measured(realmctl, 
         assert raised.value.exit_code == code and str(baseline) in str(raised.value)
         with pytest.raises(RealmctlError):
             plan(stage, tmp_path / "other")
+    for unknown in ("recall@7", "recall@20", "em", "em_dpr"):  # of a search alone, five hits deep
+        with pytest.raises(ConfigError, match=f"{unknown!r} is not measured. Name one of recall@1, recall@5, sub"):
+            EvalEm(questions=chain.questions, floor=(f"{unknown}=0",), **inputs).make(tmp_path / "other")
     assert not [*(tmp_path / "other").glob("v*")]
 
 
@@ -269,6 +272,9 @@ def test_a_floor_of_what_the_options_do_not_measure_is_refused_before_any_work(r
     ):
         code, _, err = realmctl(*given, *more, "--floor", floor)
         assert code == 2 and "is not measured. Name one of cloze_recall@1" in err, err
+    started = ("--retriever", chain.retriever.path, "--start", chain.retriever.path)
+    code, _, err = realmctl(*given, *started, "--floor", "gain_lowest=.1")
+    assert code == 2 and err.rstrip().endswith("cloze_rr, gain, gain_low, gain_high."), err
 
 
 def test_what_cannot_be_compared_is_refused_by_name(realmctl, chain: Chain):

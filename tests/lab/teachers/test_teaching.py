@@ -272,7 +272,9 @@ def test_questions_are_looked_at_before_any_training(adapted, cross_encoder):
     assert code == 3 and "5 of 5 judged queries have an answer" in err and "32 are needed" in err, err
     code, _, err = adapted("--questions", "asked")
     assert code == 2 and "they need --teacher" in err, err
-    assert open_artifact("w/retriever").manifest.stage == "import" and not Path("w/index").exists()  # nothing was trained
+    assert (
+        open_artifact("w/retriever").manifest.stage == "import" and not Path("w/index").exists()
+    )  # nothing was trained
 
 
 def test_what_does_not_rerank_is_refused_before_any_work(adapted, chain: Chain):

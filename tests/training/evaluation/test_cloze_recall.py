@@ -378,7 +378,10 @@ def test_eval_cloze_asks_titles_too(chain: Chain, tmp_path, monkeypatch):
     monkeypatch.setattr(cloze_recall, "occurrences", lambda *given: ())  # these blocks contain their titles
     inputs = {"blocks": chain.blocks, "sentences": 12, "titles": 12, "precision": "fp32"}
     other = make_retriever(tmp_path / "other", chain.blocks, seed=5)
-    found = EvalCloze(**inputs, retriever=chain.retriever, start=other).make(tmp_path / "w").metrics
+    stage = EvalCloze(**inputs, retriever=chain.retriever, start=other)
+    found = stage.make(tmp_path / "w").metrics
+    gains = {name for name in found if "gain" in name}
+    assert {*stage.measure_names()} == {*(f"cloze_recall@{k}" for k in (1, 5, 20)), "cloze_rr", "title_rr"} | gains
     titles, collator = (
         ClozePassages.titled(Corpus(chain.blocks), 12, 0, 0),
         Collator.of(Tokenizer.load(chain.blocks.path)),
