@@ -54,6 +54,11 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str, drawn: tuple[str
         raise InputError(
             f"{flag}: its weights lack the tensor '{missing[0]}', so it is no trained {what}. Name another."
         )
+    words = [file for name, file in tokenizer.vocab_files_names.items() if name != "tokenizer_file"]
+    if lacking := [] if library_file.is_file() else [file for file in words if not (folder / file).is_file()]:
+        raise InputError(
+            f"{flag}: it has neither a tokenizer.json nor {lacking[0]}, so every word would be unknown. Put the model's own tokenizer files beside config.json."
+        )
     if not tokenizer.is_fast:
         raise InputError(f"{flag}: its tokenizer does not give character offsets. Use a model with a tokenizer.json.")
     if tokenizer.pad_token is None:

@@ -60,6 +60,7 @@ class EvalBeir(InWorkspace):
 
     def run(self, show: Show) -> None:
         from realmctl.extras.ir import beir_shortcut as beir
+        from realmctl.retrieval.search.reranking import Reranking
         from realmctl.shortcuts.shipped import default_encoder, imported_retriever
 
         if self.retriever and self.encoder:
@@ -76,6 +77,7 @@ class EvalBeir(InWorkspace):
         if self.bm25_stemmer:
             variables["bm25_stemmer"] = self.bm25_stemmer
         if self.rerank:
+            Reranking.of(self.rerank, None)  # refuses what cannot rerank before a collection is embedded
             variables |= {"rerank": self.rerank, "rerank_depth": str(self.rerank_depth or RERANK_DEPTH)}
         if self.max_wordpieces:
             variables |= {"keep_passages": "false", "max_wordpieces": str(self.max_wordpieces)}

@@ -16,7 +16,9 @@ from realmctl.artifacts.description import RANKING, RankingDescription, write_de
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
-from realmctl.extras.ir.ranking.judged import judged_alone, judged_questions
+from realmctl.extras.ir.ranking.beir import qrels_file
+from realmctl.extras.ir.ranking.judged import judged_alone
+from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.queries import read_queries
 from realmctl.extras.ir.ranking.trec import TrecNames, run_lines
 from realmctl.extras.ir.reranking import QUERIES_AT_ONCE as QUERIES_RERANKED_AT_ONCE
@@ -81,7 +83,9 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
     reranking = Reranking.of(settings.rerank, settings.rerank_depth, settings.device)
     profile = _profile(settings).reranked(reranking)
     searcher = start_method(profile, SearchInputs.of(settings))
-    count = sum(1 for _ in _asked(settings))  # reads the whole file before any search
+    qrels = None if settings.qrels is None else qrels_file(settings.qrels, "test")
+    judged = [] if qrels is None else [*judged_alone(settings.queries, qrels)]
+    count = len(judged) or sum(1 for _ in read_queries(settings.queries))  # the whole file is read before any search
     counts: dict[str, float] = {"queries": count, "hits": 0, "without_hits": 0}
     with (
         out.file("run.trec").open("w", encoding="utf-8") as run,
@@ -90,7 +94,8 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
         progress(count, "searching", "queries") as bar,
     ):
         queries, documents = TrecNames(), TrecNames()
-        for ranked in ranked_queries(searcher, _asked(settings), settings, bar.advance, reranking):
+        all_asked = judged or read_queries(settings.queries)
+        for ranked in ranked_queries(searcher, all_asked, settings, bar.advance, reranking):
             query, tag = queries(ranked.query.id), f"realmctl-{settings.method}{'-rerank' if reranking else ''}"
             run.writelines(run_lines(query, [documents(name) for name in ranked.names], ranked.scores, tag))
             if ranked.first:
@@ -103,22 +108,17 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
         out.file(RANKING),
         SearchedRanking(unit=settings.unit, reranked=profile.rerank_depth, search=profile, filter=settings.filter),
     )
-    if settings.qrels is not None and reranking is not None:
-        counts |= gains(settings.qrels, out.scratch("before") / "run.trec", out.file("run.trec"))
-    if settings.qrels is not None and settings.unit == "document":
-        judged = {name for query in judged_questions(settings.queries, settings.qrels) for name in query.provenance}
-        if missing := searcher.corpus.lacking(judged):
+    if qrels is not None and reranking is not None:
+        counts |= gains(qrels, out.scratch("before") / "run.trec", out.file("run.trec"))
+    if qrels is not None and settings.unit == "document":
+        of = read_qrels(qrels)
+        relevant = {name for query in judged for name, grade in of[query.id].items() if grade > 0}
+        if missing := searcher.corpus.lacking(relevant):
             warn(
-                f"{len(missing):,} of {len(judged):,} judged documents are not in {settings.blocks.path}, such as {min(missing)!r}. Measures count "
+                f"{len(missing):,} of {len(relevant):,} judged documents are not in {settings.blocks.path}, such as {min(missing)!r}. Measures count "
                 "them as not found. If the documents have other ids in the blocks, name the field of these with chunk --id-field."
             )
     return counts
-
-
-def _asked(settings: RankSettings) -> Iterator[Question]:
-    if settings.qrels is None:
-        return read_queries(settings.queries)
-    return judged_alone(settings.queries, settings.qrels)
 
 
 def ranked_queries(

@@ -17,10 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
-from realmctl.artifacts import Writer
+from realmctl.artifacts import Writer, open_artifact
 from realmctl.artifacts.disk import share_as_folder
+from realmctl.artifacts.manifest import is_artifact
 from realmctl.corpus.document import Document
-from realmctl.errors import InputError
+from realmctl.errors import InputError, MismatchError
 from realmctl.execution import processes
 from realmctl.execution.batches import batched
 from realmctl.extras.ir.labelled import LabelledQuestion, known_answers
@@ -33,7 +34,7 @@ from realmctl.models.foreign_model import open_foreign, save_tokenizer
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import seed_everything
 from realmctl.models.weights import require_sound
-from realmctl.retrieval.search.reranking import Pair
+from realmctl.retrieval.search.reranking import CROSS_ENCODER, Pair
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
 from realmctl.training.loop import train
@@ -41,6 +42,8 @@ from realmctl.training.objective import Objective, Sums
 
 HEADS = ("classifier.", "pre_classifier.", "head.", "score.", "bert.pooler.")
 """Beginnings of the names of tensors of a head, which an encoder lacks."""
+STARTS = ("encoder", CROSS_ENCODER)
+"""Kinds of artifacts from which a training starts."""
 MOST_NEGATIVES = 64
 """Negatives that are kept of a question, the first of the file."""
 LOGIT = {"activation_fn": "torch.nn.modules.linear.Identity"}
@@ -97,7 +100,8 @@ class LocalContrast(Objective[PairsPart]):
     ) -> None:
         if not questions:
             raise InputError(
-                f"{settings.passages}: no question has a positive passage and a hard negative. `realmctl mine-negatives` finds hard negatives."
+                f"{settings.passages}: no question has both a positive passage and a hard negative. Positive passages are judged above 0: "
+                "check the file, or the judgements of --qrels. `realmctl mine-negatives` finds hard negatives."
             )
         self.modules = nn.ModuleDict({"reader": reader.net})
         self.reader, self.questions, self.settings = reader, questions, settings
@@ -156,10 +160,17 @@ def train_cross_encoder(settings: RerankTrainingSettings, out: Writer) -> dict[s
 
     Raises:
         InputError: the start has no encoder that can be used, or no question can.
+        MismatchError: the start is an artifact of another kind.
     """
     seed_everything(settings.seed)
     folder, flag = Path(settings.start), f"--start {settings.start}"
+    if is_artifact(folder) and (kind := open_artifact(folder).kind) not in STARTS:
+        raise MismatchError(
+            f"{flag} is of the kind {kind}, and one of these is needed: {', '.join(STARTS)}. `realmctl export` makes a folder of a retriever, which is a start too."
+        )
     tokenizer, net, longest = open_foreign(folder, _OneLabel, "BERT or cross-encoder", flag, drawn=HEADS)
+    if settings.max_length > longest:
+        warn(f"{flag} reads {longest} wordpieces at most, so --max-length {settings.max_length} has no more")
     length, dropped = min(settings.max_length, longest), Counter[str]()
     reader = CrossEncoder(Classifier(net), tokenizer, length, CrossEncoderFolder(), settings.device)
     questions = judged_questions(training_questions(settings.passages, settings.qrels, settings.corpus), dropped)

@@ -30,8 +30,10 @@ def read_fields(path: Path) -> dict[str, Any]:
     Raises:
         OSError, ValueError, RecursionError: It is missing, no regular file, too large, or not a JSON object.
     """
-    if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
-        raise ValueError(f"there is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
+    if not path.is_file():
+        raise ValueError("there is no such file")
+    if path.stat().st_size > MAX_CONFIG_BYTES:
+        raise ValueError(f"it has more than {MAX_CONFIG_BYTES:,} bytes")
     fields = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")

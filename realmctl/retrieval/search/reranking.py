@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts import open_artifact
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.corpus.blocks import Block
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, MismatchError
 from realmctl.pipeline.sources import localise
 from realmctl.retrieval.names import RERANK_DEPTH, RERANKERS
 from realmctl.retrieval.search.block_search import Hit
@@ -69,7 +69,8 @@ class Reranking:
             device: auto, cpu or cuda:N.
 
         Raises:
-            ConfigError: there is a depth without a reranker, or artifacts of this kind do not rerank.
+            ConfigError: there is a depth without a reranker.
+            MismatchError: artifacts of this kind do not rerank.
             InputError: there is no such folder, or its model cannot be used.
         """
         if named is None:
@@ -117,7 +118,7 @@ def found_reranker(named: Path | str) -> tuple[Path, str, str]:
         folder, kind, name = artifact.path, artifact.kind, f"{artifact.path.parent.name}/{artifact.path.name}"
     if kind not in (known := RERANKERS.names()):
         can = ", ".join(known) or "none, because the room realmctl.extras.rerank is absent"
-        raise ConfigError(f"{named} is of the kind {kind}, which does not rerank. These do: {can}.")
+        raise MismatchError(f"{named} is of the kind {kind}, which does not rerank. Name one of these kinds: {can}.")
     return folder, kind, name
 
 

@@ -186,3 +186,9 @@ def test_judged_documents_that_the_blocks_lack_are_counted(chain: Chain, tmp_pat
     words = {"queries": tmp_path / "q.jsonl", "qrels": tmp_path / "qrels.tsv", "method": "bm25", "unit": "document"}
     made(chain, tmp_path / "ranking", **words)
     assert "1 of 2 judged documents are not in" in capsys.readouterr().err
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    lines = (tmp_path / "qrels.tsv").read_text()
+    (tmp_path / "beir" / "qrels" / "test.tsv").write_text(lines + "q2\tunasked\t1\n")
+    made(chain, tmp_path / "again", **{**words, "qrels": tmp_path / "beir"})
+    said = capsys.readouterr().err
+    assert said.count("judgements of test.tsv") == said.count("1 judged queries are not in it") == 1

@@ -257,7 +257,7 @@ def test_what_is_refused_and_what_is_told(chain: Chain, ranking, cross_encoder, 
             blocks=make_blocks(tmp_path / "blocks", {"T": [["Another text."]]}),
             model=str(cross_encoder),
         ).make(tmp_path / "r")
-    with pytest.raises(ConfigError, match="does not rerank"):
+    with pytest.raises(MismatchError, match="does not rerank"):
         Rerank(ranking=ranking, blocks=chain.blocks, model=str(chain.retriever.path)).make(tmp_path / "r")
     strange = tmp_path / "strange"
     strange.write_text("nobody 0 nothing 1\n")

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.extras.rerank.cross_encoder import CrossEncoder
 from realmctl.retrieval.search.reranking import Pair, Reranking
 from realmctl.tokens.tokenizer import Tokenizer
@@ -136,6 +136,19 @@ def test_unsafe_and_missing_weights_are_refused(saved, tmp_path):
         CrossEncoder.open(folder, "cpu")
 
 
+def test_a_folder_without_its_vocabulary_is_refused(saved, tmp_path):
+    """transformers 5 opens it with a tokenizer of the special tokens alone, to which every word is unknown."""
+    folder = edited(saved("bert")[0], tmp_path, "config.json")
+    words = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").unlink(missing_ok=True)
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    with pytest.raises(InputError, match=r"neither a tokenizer\.json nor vocab\.txt, so every word would be unknown"):
+        CrossEncoder.open(folder, "cpu")
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    assert len(CrossEncoder.open(folder, "cpu").scores(pairs())) == len(TEXTS)
+
+
 def test_modules_outside_of_the_folder_or_unknown_are_refused(saved, tmp_path):
     folder = edited(saved("bert")[0], tmp_path, "config.json")
     for modules in (
@@ -159,7 +172,7 @@ def test_labels_with_names_that_are_no_grades_are_refused(saved, tmp_path):
 def test_what_is_named_is_opened_by_its_kind(saved, chain: Chain):
     named = Reranking.of(saved("bert")[0], None)
     assert named is not None and isinstance(named.model, CrossEncoder) and (named.depth, named.name) == (50, "saved")
-    with pytest.raises(ConfigError, match="of the kind blocks, which does not rerank"):
+    with pytest.raises(MismatchError, match="of the kind blocks, which does not rerank"):
         Reranking.of(chain.blocks.path, None)
     with pytest.raises(ConfigError, match="--rerank-depth needs --rerank"):
         Reranking.of(None, 5)

@@ -12,7 +12,7 @@ import torch
 
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.document import Document
-from realmctl.errors import InputError
+from realmctl.errors import InputError, MismatchError
 from realmctl.extras.ir.labelled import LabelledQuestion
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.rerank import Rerank
@@ -166,10 +166,18 @@ def test_an_encoder_of_the_chain_is_a_start_and_no_reranker(chain: Chain, traini
     assert CrossEncoder.open(made.path, "cpu").scores([Pair("a", "b", "c")]).shape == (1,)
     with pytest.raises(InputError, match="no trained sequence-classification model"):
         CrossEncoder.open(chain.encoder.path, "cpu")
+    with pytest.raises(MismatchError, match="is of the kind retriever, and one of these is needed: encoder, cross-"):
+        RerankFinetune(start=str(chain.retriever.path), passages=training, steps=1, **GIVEN).make(tmp_path / "made")
+
+
+def test_a_length_that_the_start_does_not_reach_is_told(cross_encoder, training, tmp_path, capsys):
+    longer = {**GIVEN, "max_length": 8000}
+    RerankFinetune(start=str(cross_encoder), passages=training, steps=1, **longer).make(tmp_path / "made")
+    assert "wordpieces at most, so --max-length 8000 has no more" in capsys.readouterr().err
 
 
 def test_what_has_no_negatives_is_refused(cross_encoder, tmp_path):
     file = tmp_path / "train.jsonl"
     file.write_text(json.dumps({"anchor": "a", "positive": "b"}) + "\n")
-    with pytest.raises(InputError, match="mine-negatives"):
+    with pytest.raises(InputError, match=r"of --qrels\. `realmctl mine-negatives`"):
         RerankFinetune(start=str(cross_encoder), passages=file, **GIVEN).make(tmp_path / "made")

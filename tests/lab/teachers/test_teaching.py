@@ -279,7 +279,7 @@ def test_questions_are_looked_at_before_any_training(adapted, cross_encoder):
 
 def test_what_does_not_rerank_is_refused_before_any_work(adapted, chain: Chain):
     code, _, err = adapted("--teacher", chain.blocks.path)
-    assert code == 2 and "does not rerank" in err
+    assert code == 4 and "does not rerank" in err
     code, _, err = adapted("--teacher", "nothing at all")
     assert code == 3 and "no such file or folder" in err
 

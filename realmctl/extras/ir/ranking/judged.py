@@ -1,7 +1,6 @@
-"""Queries with relevance judgements, as question sets and as training sets.
+"""Queries with relevance judgements, and training sets of them.
 
-The judgements name documents by id. A question set keeps the ids of the relevant ones, by which recall is counted. A
-training set needs texts, which `with_texts` takes from a corpus.
+The judgements name documents by id. A training set needs texts, which `with_texts` takes from a corpus.
 """
 
 from __future__ import annotations
@@ -18,31 +17,8 @@ from realmctl.extras.ir.labelled import LabelledQuestion, read_labelled
 from realmctl.extras.ir.ranking.beir import corpus_file, is_beir, qrels_file, queries_file
 from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.queries import read_queries
-from realmctl.log import say, warn
+from realmctl.log import warn
 from realmctl.questions.questions import Question
-
-
-def judged_questions(queries: Path, qrels: Path) -> list[Question]:
-    """Return the judged queries as questions without answers, with the ids of their relevant documents.
-
-    Args:
-        queries: a file of queries, or a BEIR folder.
-        qrels: a file of judgements, or a BEIR folder, whose split test is taken.
-
-    Raises:
-        InputError: no query has a relevant document, or a file is malformed.
-    """
-    found = [
-        replace(query, provenance=tuple(name for name, value in judged.items() if value > 0))
-        for query, judged in _judged(queries_file(queries), qrels_file(qrels, "test"))
-    ]
-    relevant = [question for question in found if question.provenance]
-    if not relevant:
-        raise InputError(f"{queries}: no query has a relevant document in the judgements. Name those of these queries.")
-    if len(found) > len(relevant):
-        warn(f"{queries}: {len(found) - len(relevant)} queries without a relevant document are left out")
-    say(f"{queries}: {len(relevant)} queries with relevant documents")
-    return relevant
 
 
 def training_questions(
@@ -101,7 +77,15 @@ def with_texts(questions: Iterable[LabelledQuestion], corpus: Sequence[Path]) ->
 
 
 def judged_alone(queries: Path, qrels: Path) -> Iterator[Question]:
-    """Yield the queries of a file, or of a BEIR folder, that the judgements judge. `qrels` and errors: as for `judged_questions`."""
+    """Yield the queries that are judged, in the order of their file.
+
+    Args:
+        queries: a file of queries, or a BEIR folder.
+        qrels: a file of judgements, or a BEIR folder, whose split test is taken.
+
+    Raises:
+        InputError: no query is judged, or a file is malformed.
+    """
     return (query for query, _ in _judged(queries_file(queries), qrels_file(qrels, "test")))
 
 
