@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from realmctl.pipeline import help_texts, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer, TrainSettings
+from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainSettings, rate
 
 
 class RerankTrainingSettings(TrainSettings):
@@ -28,5 +28,5 @@ class RerankTrainingSettings(TrainSettings):
     )
     steps: int = setting(help_texts.STEPS, default=2000, at_least=1)
     batch_size: int = setting("Questions per step.", default=16, at_least=1, at_most=LARGEST_BATCH)
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    lr: float = rate(2e-5)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)

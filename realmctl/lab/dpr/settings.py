@@ -7,7 +7,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import help_texts, reads, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer
+from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, rate
 from realmctl.training.settings.retriever import ContrastSettings
 
 
@@ -40,5 +40,5 @@ class DprSettings(ContrastSettings):
         at_least=2,
         at_most=LARGEST_BATCH,
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    lr: float = rate(2e-5)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from realmctl.artifacts import Writer
 from realmctl.pipeline import help_texts, setting, source
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, Optimizer, TrainingStage, TrainSettings
+from realmctl.training.settings.base import LARGEST_BATCH, Optimizer, TrainingStage, TrainSettings, rate
 
 
 class LateTrainingSettings(TrainSettings):
@@ -30,7 +30,7 @@ class LateTrainingSettings(TrainSettings):
         at_least=2,
         at_most=LARGEST_BATCH,
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0, at_most=LARGEST_RATE)
+    lr: float = rate(1e-5)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
 
 

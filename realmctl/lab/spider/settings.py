@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from realmctl.deviations import explained
 from realmctl.pipeline import help_texts, setting
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE
+from realmctl.training.settings.base import LARGEST_BATCH, rate
 from realmctl.training.settings.retriever import RetrieverTrainingSettings
 from realmctl.training.settings.start import GroupBy
 
@@ -28,7 +28,7 @@ class SpiderSettings(RetrieverTrainingSettings):
         at_least=2,
         at_most=LARGEST_BATCH,
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
+    lr: float = rate(2e-5)
     window: int = setting(
         "Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511, advanced=True
     )

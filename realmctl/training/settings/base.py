@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.errors import ConfigError
@@ -33,6 +33,11 @@ FEWEST_TRIED, LONG_STEP = 2, 0.5
 
 MANY_EXAMPLES = 100_000
 """A training of so many examples may take days, so it is tried before it starts."""
+
+
+def rate(default: float | None, text: str = help_texts.LEARNING_RATE, *, advanced: bool = False) -> Any:
+    """Declare a learning rate."""
+    return setting(text, default=default, above=0, at_most=LARGEST_RATE, advanced=advanced)
 
 
 def changes_of(then_lr: Sequence[str]) -> dict[int, float]:
@@ -67,7 +72,7 @@ class TrainSettings(Settings):
 
     steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
     batch_size: int = setting("Examples per step.", default=128, at_least=1, at_most=LARGEST_BATCH)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
+    lr: float = rate(1e-4)
     then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr, advanced=True)
     warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0, advanced=True)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="bert", advanced=True)

@@ -12,7 +12,7 @@ from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.retrieval.names import retrieval_names
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings
+from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings, rate
 
 
 def _needs_no_model(given: Mapping[str, object]) -> bool:
@@ -117,13 +117,9 @@ class FinetuneSettings(QuestionTrainingSettings):
     batch_size: int = setting(
         "Questions per step; the official code has 1.", default=16, at_least=1, at_most=LARGEST_BATCH
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0, at_most=LARGEST_RATE)
-    retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.",
-        default=None,
-        above=0,
-        at_most=LARGEST_RATE,
-        advanced=True,
+    lr: float = rate(1e-5)
+    retriever_lr: float | None = rate(
+        None, "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.", advanced=True
     )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1, advanced=True)
     retriever_beam: int = setting(

@@ -20,7 +20,7 @@ from realmctl.pipeline import (
 from realmctl.spans.settings import MASKINGS
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.names import CANDIDATE_SOURCES, NEVER, READERS, RETRIEVER_LOSSES, refresh_names
-from realmctl.training.settings.base import LARGEST_BATCH, LARGEST_RATE, TrainSettings
+from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings, rate
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import BertSettings, ExcludeOwn
 
@@ -97,14 +97,8 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
     )
     steps: int = setting(help_texts.STEPS, default=200_000, at_least=1)
     batch_size: int = setting("Sentences per step.", default=512, at_least=1, at_most=LARGEST_BATCH)
-    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0, at_most=LARGEST_RATE)
-    retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr.",
-        default=None,
-        above=0,
-        at_most=LARGEST_RATE,
-        advanced=True,
-    )
+    lr: float = rate(3e-5)
+    retriever_lr: float | None = rate(None, "Peak learning rate of the retriever. Default: --lr.", advanced=True)
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1, advanced=True)
     dropout: float | None = setting(
         "Dropout of retriever and reader, saved with them. Default: each one's own.",

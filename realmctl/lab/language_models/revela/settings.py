@@ -8,7 +8,7 @@ from typing import Self
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.training.settings.base import LARGEST_RATE, Optimizer, TrainSettings
+from realmctl.training.settings.base import Optimizer, TrainSettings, rate
 
 
 class RevelaSettings(TrainSettings):
@@ -27,7 +27,7 @@ class RevelaSettings(TrainSettings):
         at_least=1,
         at_most=1024,
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
+    lr: float = rate(1e-4)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     temperature: float = setting(
         "What the cosines of blocks are divided by before the softmax. The authors' script has 0.0001, where one block is read nearly alone.",
