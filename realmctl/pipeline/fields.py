@@ -243,6 +243,7 @@ def setting(
     advanced: bool = False,
     panel: str = "",
     short: str = "",
+    kind: Literal["setting", "runtime"] = "setting",
 ) -> Any:
     """Declare a value that changes the result. It is part of the recipe.
 
@@ -262,9 +263,10 @@ def setting(
         advanced: `--help` leaves the option to `--help-all`, because few people set it.
         panel: Title of the option's panel in the help, where a command has panels of its own.
         short: A second name of one letter, such as `-k`.
+        kind: `runtime` declares what `runtime` does.
     """
     role = Role(
-        "setting",
+        kind,
         _told(help, used_with, used_without),
         choices=choices,
         range=_range(at_least, above, at_most, below),
@@ -287,32 +289,9 @@ def _told(help: str, used_with: str, used_without: str) -> str:
     return f"{'With' if used_with else 'Without'} {_option(needed)}: {begin}{help[1:]}"
 
 
-def runtime(
-    help: str,
-    *,
-    default: object = MISSING,
-    choices: Callable[[], Sequence[str]] | None = None,
-    at_least: float | None = None,
-    above: float | None = None,
-    at_most: float | None = None,
-    below: float | None = None,
-    check: Check | None = None,
-    used_with: str = "",
-    advanced: bool = False,
-    short: str = "",
-) -> Any:
+def runtime(help: str, *, default: object = MISSING, **more: Any) -> Any:
     """Declare a value that changes only where or how fast the work is done. It is not part of the recipe. Args: see `setting`."""
-    role = Role(
-        "runtime",
-        _told(help, used_with, ""),
-        choices=choices,
-        range=_range(at_least, above, at_most, below),
-        check=check,
-        used_with=used_with,
-        advanced=advanced,
-        short=short,
-    )
-    return _field(role, default)
+    return setting(help, default=default, kind="runtime", **more)
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> Range:

@@ -22,7 +22,7 @@ from realmctl.extras.ir.ranking.qrels import read_qrels
 from realmctl.extras.ir.ranking.queries import read_queries
 from realmctl.extras.ir.ranking.trec import TrecNames, run_lines
 from realmctl.extras.ir.reranking import QUERIES_AT_ONCE as QUERIES_RERANKED_AT_ONCE
-from realmctl.extras.ir.reranking import gains, sorted_again
+from realmctl.extras.ir.reranking import gains
 from realmctl.extras.ir.settings import RankSettings
 from realmctl.index.protocol import RowIds, Scores
 from realmctl.log import progress, say, warn
@@ -31,7 +31,7 @@ from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.retrieval.search.filters import filter_of, filtered
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.reranking import Reranking, found_reranker
+from realmctl.retrieval.search.reranking import Reranking, found_reranker, sorted_again
 
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""

@@ -27,7 +27,7 @@ from realmctl.index.protocol import Scores
 from realmctl.log import progress, warn
 from realmctl.retrieval.search.methods import temperature_of
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.reranking import Reranking
+from realmctl.retrieval.search.reranking import Reranking, sorted_again
 
 QUERIES_AT_ONCE = 32
 """Queries whose hits are read together: those of like length stand in one batch."""
@@ -51,21 +51,6 @@ class FirstRanking(RankingDescription):
     def temperature(self) -> float | None:
         """By what its scores are divided in p(z|x); None where they are no scores of a search."""
         return None if self.search is None or self.reranked is not None else temperature_of(self.search.fusion)
-
-
-def sorted_again(scores: Scores, first: NDArray[np.float32]) -> tuple[NDArray[np.int64], Scores]:
-    """Return the places of a ranking in their new order, int64 [n], and their scores, float32 [n], which do not rise.
-
-    scores: of the ranking, float32 [n], not rising. first: the reranker's scores of its first hits, float32 [at most n]. Equal scores keep their
-    order. The hits behind them follow as they were, below the lowest score and as far from each other as before.
-    """
-    order = np.argsort(-first, kind="stable")
-    rest = np.arange(len(first), len(scores))
-    found = first[order]
-    if len(found) and len(rest):
-        behind = (scores[rest].astype(np.float64) - float(scores[rest[0]]) + float(found[-1]) - 1).astype(np.float32)
-        return np.concatenate([order, rest]), np.concatenate([found, behind])
-    return np.concatenate([order, rest]), np.concatenate([found, scores[rest]])
 
 
 def write_reranked(

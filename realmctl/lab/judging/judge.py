@@ -18,7 +18,7 @@ class Judge(JudgeSettings, Stage):
 
     The result is a folder in BEIR's layout, which eval-run takes as --qrels. It says how far the model agrees with itself, also where the passage comes first,
     and with people where --qrels has their judgements (Cohen's kappa). An answer without a grade is asked for again, and never guessed. An
-    interrupted run goes on, and asks nothing twice.
+    interrupted run goes on, and asks again only for what was under way.
     """
 
     makes = "judgements"

@@ -19,6 +19,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.corpus.blocks import Block
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.index.protocol import Scores
 from realmctl.pipeline.sources import localise
 from realmctl.retrieval.names import RERANK_DEPTH, RERANKERS
 from realmctl.retrieval.search.block_search import Hit
@@ -96,17 +97,32 @@ class Reranking:
         return (scores + logits[: len(scores)]).astype(np.float32) if self.model.is_likelihood else scores
 
     def hits(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-        """The hits of each question by falling score of the reranker, which they then have; equal scores keep their order."""
-        scored = self.scores(questions, [[hit.block for hit in own] for own in hits])
+        """The hits of each question, the first `depth` of them by falling score of the reranker; see `sorted_again`."""
+        scored = self.scores(questions, [[hit.block for hit in own[: self.depth]] for own in hits])
         found = []
         for own, read in zip(hits, scored, strict=True):
-            scores = self.weighed(read, np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny)))
+            logits = np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny))
+            before = np.array([hit.score for hit in own], np.float32)
+            places, scores = sorted_again(before, self.weighed(read, logits))
             weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
-            order, shares = np.argsort(-scores, kind="stable").tolist(), (weights / weights.sum()).tolist()
-            found.append(
-                [dataclasses.replace(own[at], score=float(scores[at]), probability=shares[at]) for at in order]
-            )
+            again = zip(places.tolist(), scores.tolist(), (weights / weights.sum()).tolist(), strict=True)
+            found.append([dataclasses.replace(own[at], score=new, probability=share) for at, new, share in again])
         return found
+
+
+def sorted_again(scores: Scores, first: NDArray[np.float32]) -> tuple[NDArray[np.int64], Scores]:
+    """Return the places of a ranking in their new order, int64 [n], and their scores, float32 [n], which do not rise.
+
+    scores: of the ranking, float32 [n], not rising. first: the reranker's scores of its first hits, float32 [at most n]. Equal scores keep their
+    order. The hits behind them follow as they were, below the lowest score and as far from each other as before.
+    """
+    order = np.argsort(-first, kind="stable")
+    rest = np.arange(len(first), len(scores))
+    found = first[order]
+    if len(found) and len(rest):
+        behind = (scores[rest].astype(np.float64) - float(scores[rest[0]]) + float(found[-1]) - 1).astype(np.float32)
+        return np.concatenate([order, rest]), np.concatenate([found, behind])
+    return np.concatenate([order, rest]), np.concatenate([found, scores[rest]])
 
 
 def found_reranker(named: Path | str) -> tuple[Path, str, str]:

@@ -15,11 +15,10 @@ from realmctl.errors import ConfigError, MismatchError
 from realmctl.extras.ir.rank import Rank
 from realmctl.extras.ir.ranking.trec import read_run
 from realmctl.extras.ir.rerank import Rerank
-from realmctl.extras.ir.reranking import sorted_again
 from realmctl.extras.rerank.cross_encoder import CrossEncoder
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.questions.questions import read_questions
-from realmctl.retrieval.search.reranking import Pair
+from realmctl.retrieval.search.reranking import Pair, sorted_again
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
 
@@ -179,6 +178,22 @@ def test_search_and_python_rerank_and_say_so(command, chain: Chain, by_hand, cro
     assert code == 0, err
     told = json.loads(out)
     assert [hit["block"] for hit in told["results"][0]["hits"]] == expected and told["search"] == search.profile.told()
+
+
+def test_a_search_reads_no_more_hits_than_it_says_however_many_are_wanted(
+    chain: Chain, ranking, inputs, cross_encoder, tmp_path, monkeypatch
+):
+    [question] = [*read_questions(chain.questions)][:1]
+    search = realmctl.load_search(chain.folder, method="dense", rerank=cross_encoder, rerank_depth=3)
+    read, real = [], search.reranking.model.scores
+    monkeypatch.setattr(type(search.reranking.model), "scores", lambda _, pairs: read.append(len(pairs)) or real(pairs))
+    many, few = search.search(question.question, k=10), search.search(question.question, k=5)
+    assert read == [3, 3] and [hit.block.id for hit in few] == [hit.block.id for hit in many][:5]
+    plain = realmctl.load_search(chain.folder, method="dense").search(question.question, k=10)
+    assert [hit.block.id for hit in many[3:]] == [hit.block.id for hit in plain[3:]]
+    again = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=3).make(tmp_path / "r")
+    assert [hit.block.id for hit in many] == [*ranked(again)[question.id]][:10]
+    assert sum(hit.probability for hit in many) == pytest.approx(1)
 
 
 def test_hits_behind_the_depth_follow_in_their_order_and_below():

@@ -23,7 +23,9 @@ from realmctl.lab.cross_encoders.rerank_finetune import RerankFinetune
 from realmctl.lab.cross_encoders.settings import RerankTrainingSettings
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.retrieval.search.reranking import Pair
+from realmctl.tokens.tokenizer import Tokenizer
 from tests.fixtures.chain import Chain, Stopped, metrics_of
+from tests.fixtures.cross_encoders import make_cross_encoder
 
 WORDS = ["velford", "harrow", "milton", "ashby"]
 
@@ -168,6 +170,14 @@ def test_an_encoder_of_the_chain_is_a_start_and_no_reranker(chain: Chain, traini
         CrossEncoder.open(chain.encoder.path, "cpu")
     with pytest.raises(MismatchError, match="is of the kind retriever, and one of these is needed: encoder, cross-"):
         RerankFinetune(start=str(chain.retriever.path), passages=training, steps=1, **GIVEN).make(tmp_path / "made")
+
+
+def test_a_start_with_other_labels_is_refused_by_its_shape(chain: Chain, training, tmp_path):
+    two = make_cross_encoder(tmp_path / "two", Tokenizer.load(chain.blocks.path), labels=2)
+    with pytest.raises(
+        InputError, match=r"classifier\.bias has the shape \[2\] in place of \[1\], and a cross-encoder of"
+    ):
+        RerankFinetune(start=str(two), passages=training, steps=1, **GIVEN).make(tmp_path / "made")
 
 
 def test_a_length_that_the_start_does_not_reach_is_told(cross_encoder, training, tmp_path, capsys):
