@@ -171,8 +171,9 @@ def with_all_questions(ledger: Ledger) -> Ledger:
 
 
 def _main(ledger: Ledger) -> Record:
-    """The last record of an arm that is no other start's."""
-    return next(record for record in reversed(ledger.records) if record.output.partition(".")[0] in ARMS)
+    """The last record of an arm that is no other start's; of all, where there is no such arm."""
+    mains = [record for record in ledger.records if record.output.partition(".")[0] in ARMS]
+    return (mains or ledger.records)[-1]
 
 
 def _measured(rows: list[list[str]]) -> list[list[str]]:

@@ -143,6 +143,8 @@ def is_shown(change: Difference) -> bool:
 def table(found: Changes) -> str:
     """What each measure says of each change, and what follows of it, as Markdown."""
     lines = [
+        "## What each measure says of each change",
+        "",
         "| set | search | people's questions | " + " | ".join(NAMES.values()) + " |",
         "|---|---|" + "---|" * (1 + len(NAMES)),
     ]
@@ -154,6 +156,8 @@ def table(found: Changes) -> str:
     truth = [of[PEOPLE].mean for of in found.values()]
     shown = [of for of in found.values() if is_shown(of[PEOPLE])]
     lines += [
+        "",
+        "## What a measure is right of, and what its choice brings",
         "",
         "| measure | right of shown changes | rank correlation | verdict | students kept | what they bring |",
         "|---|--:|--:|---|--:|--:|",

@@ -99,6 +99,19 @@ def test_the_page_leaves_out_what_was_not_measured_and_leaves_claims_open(tmp_pa
         and "33 claims that were written before their runs 32 are not measured, 1 is open" in found
     )
     assert "All questions together" not in found, "three sets are missing"
+    other = Ledger(tmp_path / "other.jsonl")  # from another start alone
+    other.append(
+        Record(
+            "weak-more.nq",
+            0,
+            "s",
+            {"recall@5": 0.4, "questions": 9},
+            {},
+            {"realmctl": "1", "processor": "P"},
+            {"batch": "3"},
+        )
+    )
+    assert "batch=3" in wikipedia_page.page(Ledger(tmp_path / "other.jsonl"), "wikipedia/runs.jsonl")
 
 
 def test_questions_of_all_sets_count_alike_and_a_claim_is_decided_by_three_seeds(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ class TeacherOptions(AdaptSettings):
     """An adapted retriever that learns from a cross-encoder in the second half of the minutes."""
 
     teacher: str = source(
-        "A cross-encoder whose scores the retriever learns in the second half of the minutes: what `rank --rerank` takes, or train, which trains one on the documents. none: no teacher.",
+        "With --lm, whose questions decide whether it is kept: a cross-encoder whose scores the retriever learns in the second half of the minutes. What `rank --rerank` takes, or train, which trains one on the documents. none: no teacher.",
         default="none",
         literals=("none", "train"),
         hub=True,
@@ -33,6 +33,11 @@ class TeacherOptions(AdaptSettings):
                     "--questions are what a teacher reads, so they need --teacher. To measure a retriever by questions: `realmctl rank`, `realmctl eval-run`."
                 )
             return super().adapt()
+        if not getattr(self, "lm", None):
+            raise ConfigError(
+                "--teacher needs --lm, a language model: its questions decide whether what was learnt is kept. Sentences cannot, which find their blocks more "
+                "often after each lesson, also after one that loses by people's questions."
+            )
         from dataclasses import replace
 
         from realmctl.errors import require_package

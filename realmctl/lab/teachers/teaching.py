@@ -1,4 +1,4 @@
-"""A retriever learns a teacher's scores of its own hits, within minutes, and is kept where cloze recall gains."""
+"""A retriever learns a teacher's scores of its own hits, within minutes, and is kept where it finds more of the questions that a language model wrote."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
         return max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, int(shares["read"] * seconds / (DEPTH * each))))
 
     questions, held_out = settings.questions, settings.held_out(made["blocks"])
+    assert held_out is not None, "--teacher needs --lm"
     if questions is None:
         cut = stages["cut-queries"](
             blocks=made["blocks"],
@@ -138,21 +139,9 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     student = _trained(
         stages["dpr-finetune"], learning, plan, shares["learn"] * seconds, settings.workspace / "retriever"
     )
-    measured = stages["eval-cloze"](
-        blocks=made["blocks"],
-        retriever=student,
-        start=made["retriever"],
-        sentences=settings.sentences,
-        query_wordpieces=12,
-        among=2000,
-        seed=1,
-    ).make(where / "cloze-recall")
-    cloze = {name: measured.metrics[name] for name in ("gain", "gain_low", "gain_high")}
-    told |= {"steps": student.metrics["steps"], **cloze, "kept": cloze["gain_low"] > 0}
-    if held_out is not None:
-        asked = gain_on_questions(held_out, made["blocks"], student, made["retriever"])
-        told |= {"question_gain": asked.mean, "question_gain_low": asked.low, "question_gain_high": asked.high}
-        told["kept"] = told["kept"] and asked.shown
+    asked = gain_on_questions(held_out, made["blocks"], student, made["retriever"])
+    told |= {"question_gain": asked.mean, "question_gain_low": asked.low, "question_gain_high": asked.high}
+    told |= {"steps": student.metrics["steps"], "kept": asked.shown}
     result = {**found, "minutes": settings.minutes, "teacher": told}
     paths = {name: str(artifact.path) for name, artifact in made.items()}
     if told["kept"]:
@@ -189,10 +178,8 @@ def block_judgements(questions: Path, blocks: Artifact) -> dict[str, list[str]]:
     return found
 
 
-def passages_without(file: Path, held_out: Artifact | None, blocks: Artifact, kept: Path) -> Path:
-    """Return training data without the passages of documents whose questions measure it. kept: what they are written to, where there are such documents."""
-    if held_out is None:
-        return file
+def passages_without(file: Path, held_out: Artifact, blocks: Artifact, kept: Path) -> Path:
+    """Write training data without the passages of documents whose questions measure it to `kept`, and return that."""
     corpus = Corpus(blocks)
     spared = {corpus.block(row).id for row in left_out(held_out, corpus).tolist()}
     with file.open(encoding="utf-8") as lines, kept.open("w", encoding="utf-8") as out:
@@ -312,11 +299,9 @@ def text_of(found: Mapping[str, Any]) -> str:
     )
     if not told["steps"]:
         return f"{read} So nothing is learnt of it, and the retriever stays as it was."
-    change = "{gain:+.3f} [{gain_low:+.3f}, {gain_high:+.3f}]".format(**told) + " in the reciprocal rank of sentences"
-    if "question_gain" in told:
-        change += ", {question_gain:+.3f} [{question_gain_low:+.3f}, {question_gain_high:+.3f}] in that of questions of documents left out".format(
-            **told
-        )
+    change = "{question_gain:+.3f} [{question_gain_low:+.3f}, {question_gain_high:+.3f}] in the reciprocal rank of questions of documents left out".format(
+        **told
+    )
     if told["kept"]:
         return f"{read} The retriever learnt its scores in {told['steps']} steps and gained: {change}. It is kept."
     return f"{read} In {told['steps']} steps the retriever learnt its scores, and no gain is shown: {change}. It stays as it was."
