@@ -43,6 +43,10 @@ class AdaptSettings(DocumentsSettings):
         """Questions of documents that training leaves out, by which it is measured. None: a room writes some."""
         return None
 
+    def written(self, blocks: Artifact, sample: int) -> Artifact | None:
+        """Questions of so many blocks, in BEIR's layout, from which something may be learnt. None: a room writes some."""
+        return None
+
     def told(self, found: Mapping[str, Any]) -> str:
         """Say it in plain words."""
         from realmctl.shortcuts.adapt import text_of

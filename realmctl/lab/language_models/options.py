@@ -324,20 +324,19 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
         others = super().held_out(blocks)
         if self.lm is None:
             return others
-        from realmctl.lab.language_models.generate_queries import GenerateQueries
-
-        share = HELD_OUT_QUESTIONS / max(1, blocks.metrics["blocks"])
-        made = GenerateQueries(
-            blocks=blocks,
-            lm=self.lm,
-            sample=HELD_OUT_QUESTIONS,
-            documents=round(min(SHARE_OF_FEW, max(SHARE_OF_MANY, share)), 3),
-            endpoint=self.endpoint,
-            parallel=self.parallel,
-            timeout=self.timeout,
-        ).make(self.workspace / "held-out-questions")
+        share = round(min(SHARE_OF_FEW, max(SHARE_OF_MANY, HELD_OUT_QUESTIONS / max(1, blocks.metrics["blocks"]))), 3)
+        made = self._written(blocks, self.lm, "held-out-questions", sample=HELD_OUT_QUESTIONS, documents=share)
         if made.metrics["queries"] < FEWEST_QUESTIONS:
             warn(
                 f"{made.metrics['queries']} questions can hardly show a gain, so the encoder is kept in most cases. Without --lm all documents train, and sentences and titles measure."
             )
         return made
+
+    def written(self, blocks: Artifact, sample: int) -> Artifact | None:
+        return None if self.lm is None else self._written(blocks, self.lm, "written-questions", sample=sample)
+
+    def _written(self, blocks: Artifact, lm: str, name: str, **given: Any) -> Artifact:
+        from realmctl.lab.language_models.generate_queries import GenerateQueries
+
+        server = {"endpoint": self.endpoint, "parallel": self.parallel, "timeout": self.timeout}
+        return GenerateQueries(blocks=blocks, lm=lm, **server, **given).make(self.workspace / name)

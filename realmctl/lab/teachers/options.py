@@ -22,7 +22,7 @@ class TeacherOptions(AdaptSettings):
         hub=True,
     )
     questions: Path | None = source(
-        "Questions that the teacher reads, in BEIR's layout, such as generate-queries makes: judgements name documents or blocks. Default: pieces of the documents' sentences.",
+        "Questions that the teacher reads, in BEIR's layout, such as people's: judgements name documents or blocks. Default: those that --lm writes.",
         default=None,
     )
 
@@ -35,7 +35,7 @@ class TeacherOptions(AdaptSettings):
             return super().adapt()
         if not getattr(self, "lm", None):
             raise ConfigError(
-                "--teacher needs --lm, a language model: its questions decide whether what was learnt is kept. Sentences cannot, which find their blocks more "
+                "--teacher needs --lm, a language model: the teacher reads its questions, and others of them decide whether what was learnt is kept. Sentences cannot, which find their blocks more "
                 "often after each lesson, also after one that loses by people's questions."
             )
         from dataclasses import replace

@@ -77,20 +77,17 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     shares = {name: SHARES[name] / (1 if is_trained else 1 - SHARES["train"]) for name in ("read", "learn")}
 
     def count() -> int:
-        each = _seconds_of_pair(None if is_trained else settings.teacher, made, stages)
-        return max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, int(shares["read"] * seconds / (DEPTH * each))))
+        each = DEPTH * _seconds_of_pair(None if is_trained else settings.teacher, made, stages)
+        if questions is None and held_out is not None:
+            each += held_out.manifest.seconds / max(1, held_out.metrics["queries"])
+        return max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, int(shares["read"] * seconds / each)))
 
     questions, held_out = settings.questions, settings.held_out(made["blocks"])
     assert held_out is not None, "--teacher needs --lm"
     if questions is None:
-        cut = stages["cut-queries"](
-            blocks=made["blocks"],
-            sample=plan.number("questions", count),
-            sentences=settings.sentences,
-            held_out=held_out,
-        )
-        questions = cut.make(where / "queries").path
-        qrels = questions / "qrels" / "train.tsv"
+        written = settings.written(made["blocks"], plan.number("questions", count))
+        assert written is not None
+        questions, qrels = written.path, written.file("qrels/train.tsv")
     else:
         judged = block_judgements(questions, made["blocks"])
         kept = random.Random(0).sample(sorted(judged), min(len(judged), plan.number("questions", count)))
