@@ -338,5 +338,5 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
     def _written(self, blocks: Artifact, lm: str, name: str, **given: Any) -> Artifact:
         from realmctl.lab.language_models.generate_queries import GenerateQueries
 
-        server = {"endpoint": self.endpoint, "parallel": self.parallel, "timeout": self.timeout}
+        server: dict[str, Any] = {"endpoint": self.endpoint, "parallel": self.parallel, "timeout": self.timeout}
         return GenerateQueries(blocks=blocks, lm=lm, **server, **given).make(self.workspace / name)
