@@ -141,6 +141,13 @@ MEASURED = {
         for name, called in (("sentences", "Pieces of sentences"), ("written", "Questions of a language model"))
     },
     **{
+        f"{arm}_again.{name}": Measured(
+            "docs/results/teacher/fused.md", rf"\n\| {arm} - best \|(?:[^|\n]*\|){{{place}}} ([^|\n]+?) \|"
+        )
+        for arm in ("rerank", "fused")
+        for place, name in enumerate(("covid", "ml", "bash"))
+    },
+    **{
         f"{arm.replace('-', '_')}.{name}": Measured(
             "docs/results/teacher/report.md",
             rf"(?s)taught by ms-marco-MiniLM-L12-v2\n.*?\n\| {arm} - {base} \|(?:[^|\n]*\|){{{place}}} ([^|\n]+?) \|",

@@ -49,7 +49,7 @@ from realmctl.extras.ir.ranking.trec import read_run
 from realmctl.imports.encoder_retriever import EncoderSettings
 from realmctl.log import say
 from realmctl.pipeline.discovery import own_stages
-from realmctl.retrieval.search.methods import RRF_K
+from realmctl.retrieval.names import RRF_K
 
 DEPTH = 50
 TEACHER = {"hard_negatives": 3, "batch_size": 8, "lr": 5e-5, "optimizer": "adamw", "max_length": 192}

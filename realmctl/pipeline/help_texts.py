@@ -37,6 +37,7 @@ FUSION = (
 )
 RERANK = "What reads the first hits again and sorts them: a folder or hub id of a cross-encoder, or an artifact: cross-encoder, model or qa-model."
 RERANK_DEPTH = "Hits of a question that are reranked. Default: 50."
+RERANK_FUSED = "Fuse the reranker's order with that of the search, by ranks (RRF). It gains less where the reranker is good, and loses less where it is not."
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."

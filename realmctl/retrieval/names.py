@@ -51,6 +51,10 @@ ANSWERERS = Registry(
 )
 """The names in `qa-model.json`."""
 
+RRF_K = 60
+"""The constant of reciprocal rank fusion, as in the paper."""
+TEMPERATURE = 0.13
+"""By what fused scores from 0 to 1 are divided in p(z|x)."""
 RERANK_DEPTH = 50
 """Hits of a question that are reranked where nothing else is said."""
 

@@ -54,6 +54,7 @@ class Search(InWorkspace):
     bm25_tokens: Bm25Tokens | None = setting(help_texts.BM25_TOKENS, default=None, advanced=True)
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
+    rerank_fused: bool = setting(help_texts.RERANK_FUSED, default=False, used_with="rerank")
 
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.opening import load_search
@@ -70,6 +71,7 @@ class Search(InWorkspace):
             bm25_tokens=self.bm25_tokens,
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
+            rerank_fused=self.rerank_fused,
         )
         results = [
             {

@@ -44,6 +44,7 @@ class EvalBeir(InWorkspace):
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None, advanced=True)
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
+    rerank_fused: bool = setting(help_texts.RERANK_FUSED, default=False, used_with="rerank")
     max_wordpieces: int | None = setting(
         "Cut documents into blocks of at most as many wordpieces, and rank a document by its best block. Default: documents stay whole, as in published numbers.",
         default=None,
@@ -79,6 +80,7 @@ class EvalBeir(InWorkspace):
         if self.rerank:
             Reranking.of(self.rerank, None)  # refuses what cannot rerank before a collection is embedded
             variables |= {"rerank": self.rerank, "rerank_depth": str(self.rerank_depth or RERANK_DEPTH)}
+            variables["rerank_fused"] = str(self.rerank_fused).lower()
         if self.max_wordpieces:
             variables |= {"keep_passages": "false", "max_wordpieces": str(self.max_wordpieces)}
         measured = [

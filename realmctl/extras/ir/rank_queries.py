@@ -80,7 +80,7 @@ def write_ranking(settings: RankSettings, out: Writer) -> dict[str, float]:
             f"rank: the recall of {index.path} was measured for {measured} neighbours, and {depth} are searched. "
             f"Build it with --recall-k {depth} to know what it misses."
         )
-    reranking = Reranking.of(settings.rerank, settings.rerank_depth, settings.device)
+    reranking = Reranking.of(settings.rerank, settings.rerank_depth, settings.device, settings.rerank_fused)
     profile = _profile(settings).reranked(reranking)
     searcher = start_method(profile, SearchInputs.of(settings))
     qrels = None if settings.qrels is None else qrels_file(settings.qrels, "test")

@@ -26,6 +26,7 @@ class Rerank(Stage):
     blocks: Artifact = reads("blocks", help="Blocks that were ranked.")
     model: str = source(help_texts.RERANK, hub=True)
     depth: int = setting("Hits of a query that are reranked.", default=50, at_least=1)
+    fused: bool = setting(help_texts.RERANK_FUSED, default=False)
     qrels: Path | None = source("Relevance judgements, or a BEIR folder, to measure before and after.", default=None)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
 
@@ -44,7 +45,7 @@ class Rerank(Stage):
         from realmctl.extras.ir.reranking import write_reranked
         from realmctl.retrieval.search.reranking import Reranking
 
-        reranking = Reranking.of(self.model, self.depth, self.device)
+        reranking = Reranking.of(self.model, self.depth, self.device, self.fused)
         assert reranking is not None
         return write_reranked(self.ranking, self.blocks, reranking, self.qrels, out)
 

@@ -93,8 +93,8 @@ def write_reranked(
             own = [[[held[row] for row in rows[name]] for name in names] for names in first]
             scored = scores_of_units(reranking, [texts[query] for query, _ in part], own)
             for (query, _), (names, scores), best in zip(part, ranked, scored, strict=True):
-                if described.temperature:
-                    best = reranking.weighed(best, scores / described.temperature)
+                known = described.temperature
+                best = reranking.weighed(best, scores / known if known else None)
                 places, new = sorted_again(scores, best)
                 ranks = run_lines(query, [names[place] for place in places.tolist()], new, "realmctl-rerank")
                 file.write("".join(ranks).encode())

@@ -72,6 +72,7 @@ class Serve(InWorkspace):
 
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
+    rerank_fused: bool = setting(help_texts.RERANK_FUSED, default=False, used_with="rerank")
 
     def run(self, show: Show) -> None:
         for package in ("fastapi", "uvicorn"):
@@ -111,6 +112,7 @@ class Serve(InWorkspace):
             files=self.files,
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
+            rerank_fused=self.rerank_fused,
             mcp=self.mcp,
             announce=announce,
         ).run()

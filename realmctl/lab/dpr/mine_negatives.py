@@ -60,5 +60,6 @@ class MineNegatives(MiningSettings, Stage):
         by = {self.ranking.manifest.inputs.get(name) for name in ("model", "rerank")} - {None}
         # a likelihood alone, which is what a passage without a hit has, is another scale than one that the search's logit was added to
         is_alike = scorer is not None and not scorer.model.is_likelihood
-        has_its_scores = is_alike and self.origin().inputs.get("cross_encoder") in by
+        is_fused = any(self.ranking.settings.get(name) for name in ("fused", "rerank_fused"))  # its scores are of ranks
+        has_its_scores = is_alike and not is_fused and self.origin().inputs.get("cross_encoder") in by
         return mine(self.ranking, self.blocks, relevant, self, scorer, out, has_its_scores=has_its_scores)

@@ -23,6 +23,7 @@ def ask_language_model(
     index: Path | None = None,
     rerank: str | None = None,
     rerank_depth: int | None = None,
+    rerank_fused: bool = False,
 ) -> AnsweredQuestion:
     """The `top` best answers of a language model that reads the blocks that the workspace's search finds, each with its evidence.
 
@@ -34,7 +35,7 @@ def ask_language_model(
         options: how it reads.
         blocks: the blocks.
         index: the index, or the model that holds it.
-        rerank, rerank_depth: what chooses the blocks that are read, among so many.
+        rerank, rerank_depth, rerank_fused: what chooses the blocks that are read, among so many; see `Reranking.of`.
 
     Raises:
         ConfigError: the question is empty, or a prompt or a length does not suit the model.
@@ -43,7 +44,9 @@ def ask_language_model(
     if not question.strip():
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     folder = Path(localise(reader_lm, (), True, "--reader-lm"))
-    search = load_search(workspace, blocks=blocks, index=index, rerank=rerank, rerank_depth=rerank_depth)
+    search = load_search(
+        workspace, blocks=blocks, index=index, rerank=rerank, rerank_depth=rerank_depth, rerank_fused=rerank_fused
+    )
     model = ReadingModel.open(folder, search, options)
     answered = model.ask(question, top)
     cut, read = model.reader.cut_share()

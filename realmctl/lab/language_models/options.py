@@ -298,6 +298,7 @@ class AskLmOptions(LmAnswerOptions, AskSettings):
             index=self.index,
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
+            rerank_fused=self.rerank_fused,
         )
 
 

@@ -72,6 +72,7 @@ def ask(
     without: Sequence[str] = (),
     rerank: str | None = None,
     rerank_depth: int | None = None,
+    rerank_fused: bool = False,
 ) -> Asked:
     """The `top` best answers to a question, each with its evidence.
 
@@ -82,7 +83,7 @@ def ask(
         top: the number of answers.
         index: index to search instead of the qa-model's own, such as one of revised blocks.
         without: ids of blocks, ids of documents, or titles of documents; the result then has the answers without them too.
-        rerank, rerank_depth: what chooses the blocks that are read, among so many; see `Reranking.of`.
+        rerank, rerank_depth, rerank_fused: what chooses the blocks that are read, among so many; see `Reranking.of`.
 
     Raises:
         ConfigError: the question is empty.
@@ -91,7 +92,7 @@ def ask(
     if not question.strip():
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     qa = QaModel.open(qa_model, blocks=blocks, index=index)
-    qa.reranking = Reranking.of(rerank, rerank_depth)
+    qa.reranking = Reranking.of(rerank, rerank_depth, fused=rerank_fused)
     found = qa.ask(question, top)
     ablation = None
     if without:

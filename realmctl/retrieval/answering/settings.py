@@ -122,6 +122,7 @@ class AskSettings(InWorkspace):
     )
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
+    rerank_fused: bool = setting(help_texts.RERANK_FUSED, default=False, used_with="rerank")
 
     def answer(self) -> AnsweredQuestion:
         """Answer the question. Raises: see `realmctl.retrieval.answering.asking.ask`."""
@@ -136,4 +137,5 @@ class AskSettings(InWorkspace):
             without=self.without,
             rerank=self.rerank,
             rerank_depth=self.rerank_depth,
+            rerank_fused=self.rerank_fused,
         )

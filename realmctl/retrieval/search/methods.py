@@ -26,22 +26,18 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
-from realmctl.retrieval.names import HYBRID, RANKERS, Fusion, search_methods
+from realmctl.retrieval.names import HYBRID, RANKERS, RRF_K, TEMPERATURE, Fusion, search_methods
 from realmctl.retrieval.search.block_search import BlockSearch, Ranker, SearchInputs
 from realmctl.retrieval.search.profile import DEPTH, SearchProfile
 
 if TYPE_CHECKING:
     from realmctl.retrieval.search.searcher import Searcher
 
-RRF_K = 60
-"""The constant of the paper."""
 FUSED = ("dense", "bm25")
 PLACE = 10
 """The rank whose score shows how far the first one stands out."""
 GAP_OF_DENSE = 32.0
 """Factor of the gap of dense retrieval, in cosines: with it both gaps are alike where both rankings find as much."""
-TEMPERATURE = 0.13
-"""By what fused scores from 0 to 1 are divided in p(z|x)."""
 SMALLEST = 1e-9
 """Smallest difference between the ends of a ranking, where all its scores are equal."""
 

@@ -32,6 +32,7 @@ def load_search(
     bm25_tokens: Bm25Tokens | None = None,
     rerank: Path | str | None = None,
     rerank_depth: int | None = None,
+    rerank_fused: bool = False,
     device: str = "auto",
     precision: str = "auto",
 ) -> TextSearch:
@@ -49,6 +50,7 @@ def load_search(
         bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
         rerank: what reads the first hits again and sorts them: a cross-encoder (a folder, an artifact or a hub id), a model or a qa-model.
         rerank_depth: hits of a question that are reranked; by default 50.
+        rerank_fused: whether their new order is fused with that of the search, by ranks.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where it is faster.
 
@@ -111,7 +113,7 @@ def load_search(
         few=True,
     )
     say(f"search: {profile.method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
-    found, reranking = start_method(profile, inputs), Reranking.of(rerank, rerank_depth, device)
+    found, reranking = start_method(profile, inputs), Reranking.of(rerank, rerank_depth, device, rerank_fused)
     search = TextSearch(found, found.corpus, profile.reranked(reranking))
     search.reranking = reranking
     return search

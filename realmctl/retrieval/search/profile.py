@@ -31,7 +31,7 @@ class SearchProfile:
     """How blocks are searched.
 
     method: a searcher, or hybrid. bm25_stemmer, bm25_tokens: what BM25 compares, where it takes part; else None.
-    fusion, bm25_weight, depth: of hybrid search, see `Hybrid`; else None. reranker, rerank_depth: what reads the first hits, and how many; else None.
+    fusion, bm25_weight, depth: of hybrid search, see `Hybrid`; else None. reranker, rerank_depth, rerank_fused: what reads the first hits, how many, and whether its order is fused with theirs; else None.
     """
 
     method: str
@@ -42,6 +42,7 @@ class SearchProfile:
     depth: int | None = None
     reranker: str | None = None
     rerank_depth: int | None = None
+    rerank_fused: bool | None = None
 
     @classmethod
     def of(
@@ -77,7 +78,7 @@ class SearchProfile:
 
     def reranked(self, by: Reranking | None) -> Self:
         """The same search with a reranker behind it."""
-        return self if by is None else dataclasses.replace(self, reranker=by.name, rerank_depth=by.depth)
+        return self if by is None else dataclasses.replace(self, **by.told())
 
     def told(self) -> dict[str, Any]:
         """What an answer says of its search: the fields that count for the method."""

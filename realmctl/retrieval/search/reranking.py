@@ -21,7 +21,7 @@ from realmctl.corpus.blocks import Block
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Scores
 from realmctl.pipeline.sources import localise
-from realmctl.retrieval.names import RERANK_DEPTH, RERANKERS
+from realmctl.retrieval.names import RERANK_DEPTH, RERANKERS, RRF_K, TEMPERATURE
 from realmctl.retrieval.search.block_search import Hit
 
 CROSS_ENCODER = "cross-encoder"
@@ -54,36 +54,39 @@ class Reranker(ABC):
 
 @dataclass(frozen=True)
 class Reranking:
-    """A reranker, how many hits of a question it reads, and the name by which it is told."""
+    """A reranker, how many hits of a question it reads, the name by which it is told, and whether its order is fused with that of the search."""
 
     model: Reranker
     depth: int
     name: str
+    fused: bool = False
 
     @classmethod
-    def of(cls, named: Path | str | None, depth: int | None, device: str = "auto") -> Self | None:
+    def of(cls, named: Path | str | None, depth: int | None, device: str = "auto", fused: bool = False) -> Self | None:
         """Open what a user named; None where nothing is named.
 
         Args:
             named: folder of an artifact or of a cross-encoder, or the id of one on the hub.
             depth: hits of a question that are reranked; None for `RERANK_DEPTH`.
             device: auto, cpu or cuda:N.
+            fused: whether a hit's score is the sum of 1 / (60 + rank) over the search's order and the reranker's.
 
         Raises:
-            ConfigError: there is a depth without a reranker.
+            ConfigError: there is a depth, or a fusion, without a reranker.
             MismatchError: artifacts of this kind do not rerank.
             InputError: there is no such folder, or its model cannot be used.
         """
         if named is None:
-            if depth is not None:
-                raise ConfigError("--rerank-depth needs --rerank, without which it says nothing. Leave it out.")
+            if depth is not None or fused:
+                flag = "--rerank-fused" if fused else "--rerank-depth"
+                raise ConfigError(f"{flag} needs --rerank, without which it says nothing. Leave it out.")
             return None
         folder, kind, name = found_reranker(named)
-        return cls(RERANKERS.load(kind, Reranker).open(folder, device), depth or RERANK_DEPTH, name)
+        return cls(RERANKERS.load(kind, Reranker).open(folder, device), depth or RERANK_DEPTH, name, fused)
 
-    def told(self) -> dict[str, str | int]:
+    def told(self) -> dict[str, Any]:
         """What an answer says of it."""
-        return {"reranker": self.name, "rerank_depth": self.depth}
+        return {"reranker": self.name, "rerank_depth": self.depth, **({"rerank_fused": True} if self.fused else {})}
 
     def scores(self, questions: Sequence[str], blocks: Sequence[Sequence[Block]]) -> list[NDArray[np.float32]]:
         """The scores of the blocks of each question, float32 [n]. All are read together, so that few are padded."""
@@ -92,9 +95,17 @@ class Reranking:
         ]
         return np.split(self.model.scores(pairs), np.cumsum([len(own) for own in blocks])[:-1]) if blocks else []
 
-    def weighed(self, scores: NDArray[np.float32], logits: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
-        """Scores, float32 [n], to which what the search says of the same texts is added, where they are likelihoods. logits: float [at least n]."""
-        return (scores + logits[: len(scores)]).astype(np.float32) if self.model.is_likelihood else scores
+    def weighed(self, scores: NDArray[np.float32], logits: NDArray[np.floating[Any]] | None) -> NDArray[np.float32]:
+        """What hits are sorted by, float32 [n], of the reranker's scores of the first n.
+
+        logits: float [at least n], what the search says of the hits, which is added to likelihoods; None where it is not known.
+        """
+        if self.model.is_likelihood and logits is not None:
+            scores = (scores + logits[: len(scores)]).astype(np.float32)
+        if not self.fused:
+            return scores
+        ranks = np.argsort(np.argsort(-scores, kind="stable"))
+        return (1 / (RRF_K + 1 + np.arange(len(scores))) + 1 / (RRF_K + 1 + ranks)).astype(np.float32)
 
     def hits(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
         """The hits of each question, the first `depth` of them by falling score of the reranker; see `sorted_again`."""
@@ -104,7 +115,8 @@ class Reranking:
             logits = np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny))
             before = np.array([hit.score for hit in own], np.float32)
             places, scores = sorted_again(before, self.weighed(read, logits))
-            weights = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
+            logits = scores.astype(np.float64) / (TEMPERATURE / (RRF_K + 1) if self.fused else 1)
+            weights = np.exp(logits - logits.max(initial=-np.inf))
             again = zip(places.tolist(), scores.tolist(), (weights / weights.sum()).tolist(), strict=True)
             found.append([dataclasses.replace(own[at], score=new, probability=share) for at, new, share in again])
         return found

@@ -181,6 +181,8 @@ def test_a_reranker_reads_the_first_documents(realmctl, chain: Chain, cross_enco
     assert json.loads(plain[1])["mean"]["nDCG@10"] == pytest.approx(before, abs=1e-4) != after
     assert json.loads(again[1])["mean"]["nDCG@10"] == pytest.approx(after, abs=1e-4)
     assert json.loads(ranking.file("ranking.json").read_text())["reranked"] == 7
+    fused = realmctl(*given, "--rerank", cross_encoder, "--rerank-depth", 7, "--rerank-fused")
+    assert fused[0] == 0 and open_artifact("artifacts/beir/tiny/ranking").settings["rerank_fused"], fused[2]
     for unfit, code in ((chain.retriever.path, 4), (tmp_path / "nothing", 3), (folder, 3)):
         assert realmctl(*given, "--workspace", "fresh", "--rerank", unfit)[0] == code
         assert not Path("fresh").exists(), "a collection was read before its reranker was"

@@ -196,6 +196,48 @@ def test_a_search_reads_no_more_hits_than_it_says_however_many_are_wanted(
     assert sum(hit.probability for hit in many) == pytest.approx(1)
 
 
+def test_a_fused_order_sums_up_reciprocal_ranks_by_every_door(
+    command, chain: Chain, ranking, inputs, cross_encoder, qrels, tmp_path
+):
+    alone = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=7).make(tmp_path / "r")
+    made = Rerank(ranking=ranking, blocks=chain.blocks, model=str(cross_encoder), depth=7, fused=True)
+    made = made.make(tmp_path / "r")
+    before, after, found = ranked(ranking), ranked(alone), ranked(made)
+    for query, names in before.items():
+        sums = {name: 1 / (61 + names.index(name)) + 1 / (61 + after[query].index(name)) for name in names[:7]}
+        assert found[query] == [*sorted(sums, key=lambda name: -sums[name]), *names[7:]]
+        scores = dict(read_run(made.file("run.trec")))[query]
+        assert [scores[name] for name in sums] == pytest.approx([*sums.values()], abs=1e-6)
+    assert found != after and found != before
+    given = {"queries": chain.questions, "top": 12, "rerank": str(cross_encoder), "rerank_depth": 7}
+    assert ranked(Rank(**given, **inputs, rerank_fused=True).make(tmp_path / "ranking")) == found
+    [question] = [*read_questions(chain.questions)][:1]
+    options = {"rerank": cross_encoder, "rerank_depth": 7, "rerank_fused": True}
+    search = realmctl.load_search(chain.folder, method="dense", **options)
+    hits = search.search(question.question, k=12)
+    assert [hit.block.id.replace(" ", "%20") for hit in hits] == found[question.id]
+    assert sum(hit.probability for hit in hits) == pytest.approx(1) and hits[0].probability < 0.5
+    flags = ("--rerank", cross_encoder, "--rerank-depth", 7, "--rerank-fused", "--json")
+    _, out, _ = command("search", "-w", chain.folder, "--method", "dense", "-k", 12, *flags, question.question)
+    told = json.loads(out)
+    assert [hit["block"].replace(" ", "%20") for hit in told["results"][0]["hits"]] == found[question.id]
+    assert told["search"] == {"method": "dense", "reranker": "encoder", "rerank_depth": 7, "rerank_fused": True}
+    code, _, err = command("search", "-w", chain.folder, "--rerank-fused", question.question)
+    assert code == 2 and "--rerank-fused" in err and "--rerank" in err
+    with pytest.raises(ConfigError, match="--rerank-fused needs --rerank"):
+        realmctl.load_search(chain.folder, method="dense", rerank_fused=True)
+    # what mines negatives of it asks the teacher again: ranks are no scores of a teacher
+    mined = MineNegatives(
+        ranking=made, cross_encoder=str(cross_encoder), blocks=chain.blocks, qrels=qrels, negatives=12
+    ).make(tmp_path / "n")
+    known = dict(read_run(alone.file("run.trec")))
+    for record in map(json.loads, mined.file("train.jsonl").read_text(encoding="utf-8").splitlines()):
+        for one in record["negative_passages"]:
+            name = one["docid"].replace(" ", "%20")
+            if name in after[record["query_id"]][:7]:
+                assert one["score"] == pytest.approx(known[record["query_id"]][name], abs=1e-5)
+
+
 def test_hits_behind_the_depth_follow_in_their_order_and_below():
     places, scores = sorted_again(np.array([9, 8, 7, 6.5], np.float32), np.array([0.1, 0.9], np.float32))
     assert places.tolist() == [1, 0, 2, 3] and scores.tolist() == pytest.approx([0.9, 0.1, -0.9, -1.4])

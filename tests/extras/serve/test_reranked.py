@@ -70,6 +70,13 @@ def test_a_reranker_chooses_what_a_qa_model_reads(realmctl, chain, qa_model, cro
         told["answers"][0]["answer"] == answered.best.text and told["answers"][0]["block"] == answered.best.hit.block.id
     )
     assert answered.best.hit.block.id not in [one["block"] for one in told["without"]["answers"]]
+    code, out, err = realmctl(
+        *("ask", "--json", "--qa-model", qa_model.path, "--blocks", chain.blocks.path, QUESTION),
+        *("--rerank", cross_encoder, "--rerank-depth", 9, "--rerank-fused"),
+    )
+    assert code == 0 and json.loads(out)["search"]["rerank_fused"], err
+    qa.reranking = Reranking.of(cross_encoder, 9, fused=True)
+    assert json.loads(out)["answers"][0]["answer"] == qa.ask(QUESTION).best.text
 
 
 def test_texts_of_a_request_are_reranked_in_the_form_of_other_services(service, cross_encoder):

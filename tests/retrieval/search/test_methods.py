@@ -16,10 +16,10 @@ from realmctl.models.bert.modules import BertModel
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.head_steps import HeadStep
 from realmctl.models.towers.sentence_tower import SentenceTower
-from realmctl.retrieval.names import HYBRID
+from realmctl.retrieval.names import HYBRID, TEMPERATURE
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.methods import TEMPERATURE, Hybrid, reciprocal_ranks, start_method, summed
+from realmctl.retrieval.search.methods import Hybrid, reciprocal_ranks, start_method, summed
 from realmctl.retrieval.search.profile import SearchProfile
 from tests.fixtures.chain import make_index
 

@@ -39,7 +39,7 @@ class Serving:
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
     files: folder of the documents' files, whose addresses are told.
-    rerank, rerank_depth: see `Reranking.of`.
+    rerank, rerank_depth, rerank_fused: see `Reranking.of`.
     mcp: offer the tools for agents at /mcp (http), or nothing but them on standard input and output (stdio).
     announce: called with the address when the server listens.
     """
@@ -61,6 +61,7 @@ class Serving:
     files: Path | None = None
     rerank: str | None = None
     rerank_depth: int | None = None
+    rerank_fused: bool = False
     mcp: Literal["stdio", "http"] | None = None
     announce: Callable[[str], None] = lambda address: None
 
@@ -147,7 +148,7 @@ class Serving:
             self.indexes,
             self.retriever,
             self.later,
-            Reranking.of(self.rerank, self.rerank_depth),
+            Reranking.of(self.rerank, self.rerank_depth, fused=self.rerank_fused),
         )
         if self.allow_edits:
             versions.check_edits(models.version)
