@@ -173,6 +173,7 @@ def test_a_tiny_run_measures_every_arm_and_a_second_one_nothing(tmp_path, monkey
         "rerank-10",
         "rerank-20",
         "rerank",
+        "fused",
         "student",
         "student-best",
     ]
