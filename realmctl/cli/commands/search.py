@@ -59,20 +59,9 @@ class Search(InWorkspace):
     def run(self, show: Show) -> None:
         from realmctl.retrieval.search.opening import load_search
 
-        found = load_search(
-            self.workspace,
-            method=self.method,
-            blocks=self.blocks,
-            retriever=self.retriever,
-            index=self.index,
-            bm25_weight=self.bm25_weight,
-            fusion=self.fusion,
-            bm25_stemmer=self.bm25_stemmer,
-            bm25_tokens=self.bm25_tokens,
-            rerank=self.rerank,
-            rerank_depth=self.rerank_depth,
-            rerank_fused=self.rerank_fused,
-        )
+        searched = ("method", "blocks", "retriever", "index", "bm25_weight", "fusion", "bm25_stemmer", "bm25_tokens")
+        reranked = ("rerank", "rerank_depth", "rerank_fused")
+        found = load_search(self.workspace, **{name: getattr(self, name) for name in (*searched, *reranked)})
         results = [
             {
                 "query": each,

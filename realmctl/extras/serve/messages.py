@@ -161,7 +161,7 @@ class SearchReply(BaseModel):
     """The best blocks, best first. `search`: how they were searched. `nothing_close`: whether the query seems to be about what no block is about."""
 
     version: str
-    search: dict[str, str | int | float]
+    search: dict[str, bool | str | int | float]
     nothing_close: bool = False
     hits: list[HitReply]
 
@@ -201,7 +201,7 @@ class AskReply(BaseModel):
     """Answers with their evidence. p(z|x) of the candidates is a softmax over the blocks read. `search`: what reranked, if anything did."""
 
     version: str
-    search: dict[str, str | int] = {}
+    search: dict[str, bool | str | int] = {}
     answers: list[AnswerReply]
     candidates: list[CandidateReply]
     without_retrieval: WithoutRetrieval | None = None

@@ -20,25 +20,37 @@ from tests.extras.serve.test_tools import call
 QUESTION = "Where was Ada Lorn born?"
 
 
+@pytest.fixture(params=[False, True], ids=["alone", "fused"])
+def fused(request):
+    return request.param
+
+
 @pytest.fixture
-def service(chain, cross_encoder):
+def service(chain, cross_encoder, fused):
     retriever = chain.retriever.path
     models = open_models(
-        None, None, None, retriever=retriever, reranking=Reranking.of(cross_encoder, 9), **series(chain.folder)
+        None,
+        None,
+        None,
+        retriever=retriever,
+        reranking=Reranking.of(cross_encoder, 9, fused=fused),
+        **series(chain.folder),
     )
     found = Service(*models, False, 4)
     yield found
     found.stop()
 
 
-def test_the_api_and_the_tools_rerank_as_python_does(service, chain, cross_encoder):
+def test_the_api_and_the_tools_rerank_as_python_does(service, chain, cross_encoder, fused):
     client = client_of(service, False)
-    search = package.load_search(chain.folder, method="dense", rerank=cross_encoder, rerank_depth=9)
+    options = {"rerank": cross_encoder, "rerank_depth": 9, "rerank_fused": fused}
+    search = package.load_search(chain.folder, method="dense", **options)
     expected = [(hit.block.id, pytest.approx(hit.score, abs=1e-5)) for hit in search.search(QUESTION, 4)]
     asked = {"query": QUESTION, "top": 4, "method": "dense"}
     reply = client.post("/api/v1/search", json=asked).json()
     assert [(hit["block"], hit["score"]) for hit in reply["hits"]] == expected
     assert reply["search"] == search.profile.told() and reply["search"]["reranker"] == "encoder"
+    assert reply["search"].get("rerank_fused", False) is fused
     plain = package.load_search(chain.folder, method="dense").search(QUESTION, 4)
     reply = client.post("/api/v1/search", json={**asked, "rerank": False}).json()
     assert [hit["block"] for hit in reply["hits"]] == [hit.block.id for hit in plain] != [name for name, _ in expected]
