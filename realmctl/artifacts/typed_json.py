@@ -59,15 +59,15 @@ def read_as(
 
 
 def object_of(kind: type[T], table: Mapping[str, Any], whole: bool = True) -> T:
-    """Return a JSON object as a dataclass, as `read_as` does. Raises ValueError."""
+    """Return a JSON object as a dataclass, as `read_as` does. A field that came after a release (metadata `after`) may be absent. Raises ValueError."""
     hints, values = typing.get_type_hints(kind), {}
-    fields = {field.name: field.default for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if whole and (others := table.keys() - fields.keys()):
         raise ValueError(f"it has {_short(min(others))}, which is none of its fields")
-    for name, default in fields.items():
+    for name, field in fields.items():
         if name in table:
             values[name] = _value(name, hints[name], table[name])
-        elif whole or default is dataclasses.MISSING:
+        elif (whole and "after" not in field.metadata) or field.default is dataclasses.MISSING:
             raise ValueError(f"it lacks {name}")
     return kind(**values)
 

@@ -26,7 +26,7 @@ class Rerank(Stage):
     blocks: Artifact = reads("blocks", help="Blocks that were ranked.")
     model: str = source(help_texts.RERANK, hub=True)
     depth: int = setting("Hits of a query that are reranked.", default=50, at_least=1)
-    fused: bool = setting(help_texts.RERANK_FUSED, default=False)
+    fused: bool = setting(help_texts.RERANK_FUSED, default=False, left_out_at=False)
     qrels: Path | None = source("Relevance judgements, or a BEIR folder, to measure before and after.", default=None)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
 

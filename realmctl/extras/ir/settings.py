@@ -65,7 +65,7 @@ class RankSettings(Settings):
     fusion: Fusion | None = setting(help_texts.FUSION, default=None, advanced=True)
     rerank: str | None = source(help_texts.RERANK, default=None, hub=True)
     rerank_depth: int | None = setting(help_texts.RERANK_DEPTH, default=None, at_least=1, used_with="rerank")
-    rerank_fused: bool = setting(help_texts.RERANK_FUSED, default=False, used_with="rerank")
+    rerank_fused: bool = setting(help_texts.RERANK_FUSED, default=False, left_out_at=False, used_with="rerank")
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Precision = setting(help_texts.PRECISION, default="auto", advanced=True)

@@ -42,7 +42,7 @@ class SearchProfile:
     depth: int | None = None
     reranker: str | None = None
     rerank_depth: int | None = None
-    rerank_fused: bool | None = None
+    rerank_fused: bool | None = dataclasses.field(default=None, metadata={"after": "0.1.0"})
 
     @classmethod
     def of(

@@ -58,7 +58,7 @@ DAMAGES = {
     "num_layers is -1": lambda folder: change(folder, num_layers=-1),
     "ids up to 300": lambda folder: beyond(folder, 300),
     "d_ff is 100000000000": lambda folder: change(folder, d_ff=10**11),
-    "no regular file": lambda folder: (folder / "config.json").unlink(),
+    "no such file": lambda folder: (folder / "config.json").unlink(),
     "eos_token_id None": without_end,
     "BertModel, which has no head": lambda folder: change(folder, architectures=["BertModel"]),
     "no model can be built from it": lambda folder: change(folder, model_type="vit"),
