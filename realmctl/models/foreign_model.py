@@ -42,7 +42,12 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str, drawn: tuple[str
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         model, report = kind.from_pretrained(
-            str(folder), config=config, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+            str(folder),
+            config=config,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below
         )
         longest = min(int(tokenizer.model_max_length), _positions(model.config))
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
@@ -50,6 +55,11 @@ def open_foreign(folder: Path, kind: Any, what: str, flag: str, drawn: tuple[str
             f"{flag}: no {what} can be loaded from there ({one_line(error)}). "
             "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
         ) from None
+    if unlike := sorted(report["mismatched_keys"]):
+        tensor, held, wanted = unlike[0]
+        raise InputError(
+            f"{flag}: its tensor '{tensor}' has the shape {[*held]}, and config.json describes {[*wanted]}. Restore the model's own config.json."
+        )
     if missing := sorted(name for name in report["missing_keys"] if not name.startswith(drawn or "\0")):
         raise InputError(
             f"{flag}: its weights lack the tensor '{missing[0]}', so it is no trained {what}. Name another."

@@ -29,15 +29,6 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         "say by --steps how long training goes on, and measure what it gained with eval-cloze --start.",
     ),
     (MEASURED, ("--cloze-wordpieces",), "eval-cloze --query-wordpieces measures by short queries."),
-    (("dpr-finetune",), ("--blocks",), f"nothing is measured on blocks while it trains. {OUT}"),
-    (
-        ("build-datastore",),
-        (
-            *("--m", "--ef-construction", "--ef", "--factory", "--option", "--shards", "--build-threads"),
-            *("--recall-k", "--recall-sample", "--min-recall"),
-        ),
-        f"an index of --type hnsw has the defaults of build-index. {OUT}",
-    ),
     (("pretrain",), ("--likelihood",), f"it is the mean over the hidden tokens, as in Atlas. {OUT}"),
     (("finetune",), ("--answer-test",), f"a block holds an answer as raw text, as in the official code. {OUT}"),
     (
@@ -46,11 +37,6 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         f"learning from the likeliest mention alone was not shown to help (docs/results/starts.md). {OUT}",
     ),
     (("mlm-init",), ("--stop-at-accuracy",), "say by --steps how long training goes on."),
-    (
-        MEASURED,
-        ("--cloze-patience",),
-        "say by --steps or --minutes how long training goes on; --keep says which weights are kept.",
-    ),
     (
         ("pretrain",),
         ("--refresh-drift", "--refresh-every auto"),
@@ -72,19 +58,10 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         ("--when-stale",),
         f"training waits for a fresher index. --max-index-age says from which age. {OUT}",
     ),
-    (
-        MEASURED,
-        ("--cloze-blocks",),
-        f"the sentences search among 1,000 blocks; eval-cloze --among searches among others. {OUT}",
-    ),
     (("condenser-init",), ("--late-mlm",), f"the last layer always predicts too, as in the paper. {OUT}"),
     (("retromae-init",), ("--decoder-mask-rate",), f"it is 0.5, as in the paper. {OUT}"),
     (("spider-init",), ("--keep-rate",), f"it is 0.5, as in the paper. {OUT}"),
     (("rank",), ("--rrf-k",), f"it is 60, as in the paper. --bm25-weight weighs the two rankings. {OUT}"),
-    (("mine-negatives",), ("--first-rank", "--last-rank"), f"negatives are of the first 100 ranks. {OUT}"),
-    (("mine-negatives",), ("--choose", "--seed"), f"the best of the ranking are taken. {OUT}"),
-    (("judge",), ("--passage-length",), f"a passage is cut at 2,048 characters. {OUT}"),
-    (("chunk",), ("--page-seconds",), f"a page that takes 10 seconds of CPU time is set aside. {OUT}"),
     (("mine-negatives",), ("--margin",), "write --relative-margin, which needs no scale."),
     (("plan",), ("--calibrate",), f"every plan is measured now. {OUT}"),
     (
@@ -97,7 +74,6 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         ("--corpus", "--bert", "--steps", "--batch-size", "--candidates", "--refresh-every"),
         "write the value into the pipeline file, as a variable that --var replaces.",
     ),
-    (("plan",), ("--rehearse",), "the rehearsal is a test of realmctl now: python -m pytest -m slow tests/processes."),
     (
         ("eval-em",),
         ("--qrels",),

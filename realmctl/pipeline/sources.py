@@ -339,5 +339,5 @@ def _downloaded(name: str, flag: str, files: tuple[str, ...]) -> Path:
         raise InputError(
             f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and it could not be "
             f"fetched from the hub ({one_line(error)}). Name a folder, or check the id and the network. Without a network, "
-            f"the extra `encoder` has {' and '.join(PACKAGED)}."
+            f"the extra `encoder` has an encoder, {' and '.join(PACKAGED)}."
         ) from None

@@ -98,10 +98,11 @@ def adapt(
 def require_enough(blocks: Artifact, sentences: int) -> None:
     """Check that the blocks have sentences enough to say whether training gained. Raises InputError."""
     fewest = min(FEWEST_SENTENCES, sentences)
-    found = int((np.diff(Corpus(blocks).sentence_offsets) > 1).sum())
+    corpus = Corpus(blocks)
+    found = len(np.unique(corpus.uid[np.diff(corpus.sentence_offsets) > 1]))
     if found < fewest:
         raise InputError(
-            f"{blocks} has {found} blocks of two sentences or more. Training on so few could not be measured: {fewest} are needed. "
+            f"{blocks} has {found} different blocks of two sentences or more. Training on so few could not be measured: {fewest} are needed. "
             "`realmctl index-docs` makes these documents searchable with the encoder as it is."
         )
 

@@ -43,8 +43,8 @@ class AdaptSettings(DocumentsSettings):
         """Questions of documents that training leaves out, by which it is measured. None: a room writes some."""
         return None
 
-    def written(self, blocks: Artifact, sample: int) -> Artifact | None:
-        """Questions of so many blocks, in BEIR's layout, from which something may be learnt. None: a room writes some."""
+    def written(self, blocks: Artifact, sample: int, held_out: Artifact) -> Artifact | None:
+        """Questions of so many blocks of other documents, in BEIR's layout, from which something may be learnt. None: a room writes some."""
         return None
 
     def told(self, found: Mapping[str, Any]) -> str:

@@ -52,8 +52,8 @@ class Asker:
         self.journal = out.scratch("answers") / ANSWERS
         self.known = _read(self.journal)
         self.asked: dict[str, tuple[Request, Reply]] = {}
-        told = f"{texts} go to {address}" + ("" if address.is_here else ", which is another machine")
-        (say if address.is_here else warn)(told)
+        self._told = f"{texts} go to {address}" + ("" if address.is_here else ", which is another machine")
+        self._tell = say if address.is_here else warn
 
     def __enter__(self) -> Asker:
         return self
@@ -65,6 +65,9 @@ class Asker:
         """Return {id: answer} of the requests. Those that the journal has are not sent again. Errors: as of `Endpoint.ask`."""
         found = {each.id: self.known[each.recipe] for each in requests if each.recipe in self.known}
         bar.skip(len(found))
+        if self._told and len(found) < len(requests):
+            self._tell(self._told)
+            self._told = ""
         with self.journal.open("a", encoding="utf-8") as file:
             for request, reply in self._sent([each for each in requests if each.id not in found]):
                 line = {"asked": request.recipe, **asdict(reply)}
@@ -96,6 +99,10 @@ class Asker:
         replies = [reply for _, reply in self.asked.values()]
         counts = {name: sum(getattr(each, name) for each in replies) for name in ("prompt_tokens", "completion_tokens")}
         return {"requests": len(replies), **{name: count for name, count in counts.items() if count}}
+
+    def forget(self) -> None:
+        """Leave no answer in the journal, for a run in which none was of use: the same command asks all again, such as another model of the same name."""
+        self.journal.unlink(missing_ok=True)
 
     def _sent(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Yield each request with its answer, as they come. No more requests wait than threads can take.

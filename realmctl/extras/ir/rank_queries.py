@@ -31,7 +31,7 @@ from realmctl.retrieval.search.block_search import BlockSearch, SearchInputs
 from realmctl.retrieval.search.filters import filter_of, filtered
 from realmctl.retrieval.search.methods import searchers_of, start_method
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.reranking import Reranking, found_reranker, sorted_again
+from realmctl.retrieval.search.reranking import Reranking, found_reranker
 
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""
@@ -151,7 +151,7 @@ def ranked_queries(
         scored = reranking.scores([query.question for query in part], first)
         on_progress(len(part))
         for query, names, (scores, _), new, before in zip(part, named, found, scored, ranked, strict=True):
-            places, after = sorted_again(scores, reranking.weighed(new, scores / searcher.temperature))
+            places, after = reranking.sorted_again(scores, new, scores / searcher.temperature)
             yield RankedQuery(query, *_top([names[place] for place in places.tolist()], after, settings.top), before)
 
 

@@ -27,18 +27,11 @@ from realmctl.index.protocol import Scores
 from realmctl.log import progress, warn
 from realmctl.retrieval.search.methods import temperature_of
 from realmctl.retrieval.search.profile import SearchProfile
-from realmctl.retrieval.search.reranking import Reranking, sorted_again
+from realmctl.retrieval.search.reranking import Reranking
 
 QUERIES_AT_ONCE = 32
 """Queries whose hits are read together: those of like length stand in one batch."""
 MEASURE = "nDCG@10"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RerankedRanking(RankingDescription):
-    """A ranking with what reranked it."""
-
-    reranker: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +44,14 @@ class FirstRanking(RankingDescription):
     def temperature(self) -> float | None:
         """By what its scores are divided in p(z|x); None where they are no scores of a search."""
         return None if self.search is None or self.reranked is not None else temperature_of(self.search.fusion)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankedRanking(FirstRanking):
+    """A ranking with what reranked it, and how it was searched before."""
+
+    reranker: str
+    rerank_fused: bool = False
 
 
 def write_reranked(
@@ -94,8 +95,7 @@ def write_reranked(
             scored = scores_of_units(reranking, [texts[query] for query, _ in part], own)
             for (query, _), (names, scores), best in zip(part, ranked, scored, strict=True):
                 known = described.temperature
-                best = reranking.weighed(best, scores / known if known else None)
-                places, new = sorted_again(scores, best)
+                places, new = reranking.sorted_again(scores, best, scores / known if known else None)
                 ranks = run_lines(query, [names[place] for place in places.tolist()], new, "realmctl-rerank")
                 file.write("".join(ranks).encode())
                 counts["reranked"] += len(best)
@@ -106,7 +106,13 @@ def write_reranked(
     del counts["bytes"]
     shutil.copyfile(kept, out.file("run.trec"))
     out.file("queries.jsonl").write_bytes(ranking.file("queries.jsonl").read_bytes())
-    told = RerankedRanking(unit=unit, reranked=reranking.depth, reranker=reranking.name)
+    told = RerankedRanking(
+        unit=unit,
+        search=described.search,
+        reranked=reranking.depth,
+        reranker=reranking.name,
+        rerank_fused=reranking.fused,
+    )
     write_description(out.file(RANKING), told)
     return {**counts, **(gains(qrels, ranking.file("run.trec"), out.file("run.trec")) if qrels else {})}
 

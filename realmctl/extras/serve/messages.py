@@ -149,7 +149,7 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, BM25, in hybrid search the weighted sum of both, each from 0 to 1, or what a reranker says. `copies`: blocks of the same text. `file`: the address of the document's file, with `serve --files`. `marks`: where words of the query begin and end in the text, in characters."""
+    """A block that was found, and its score: an inner product of vectors, BM25, in hybrid search the weighted sum of both, each from 0 to 1, what a reranker says, or, where its order is fused with that of the search, the sum of 1 / (60 + rank) over both. `copies`: blocks of the same text. `file`: the address of the document's file, with `serve --files`. `marks`: where words of the query begin and end in the text, in characters."""
 
     score: float
     copies: list[str] = []

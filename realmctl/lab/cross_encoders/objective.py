@@ -152,9 +152,7 @@ class _OneLabel:
     @staticmethod
     def from_pretrained(folder: str, **options: Any) -> Any:
         options["config"].num_labels = 1
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            folder, **options, ignore_mismatched_sizes=True
-        )
+        model, report = AutoModelForSequenceClassification.from_pretrained(folder, **options)
         if other := sorted(report["mismatched_keys"]):
             raise ValueError(
                 f"{other[0][0]} has the shape {[*other[0][1]]} in place of {[*other[0][2]]}, and a cross-encoder of one label is trained"

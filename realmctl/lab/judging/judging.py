@@ -103,8 +103,9 @@ def judge(settings: JudgeSettings, out: Writer) -> dict[str, object]:
         counts = asker.keep()
     judged = found["first"]
     if not judged:
+        asker.forget()
         raise InputError(
-            f"{settings.lm} gave no answer with a grade for any of {len(pairs):,} pairs. Use a larger model: it has to write a JSON object."
+            f"{settings.lm} gave no answer with a grade for any of {len(pairs):,} pairs. Use a larger model: it has to write a JSON object. All are asked again then."
         )
     report = _agreement(found, people)
     unjudged = [pair for pair in pairs if pair not in judged]

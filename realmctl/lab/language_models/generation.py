@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from realmctl.artifacts import Writer
+from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.disk import read_small
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
@@ -44,6 +44,7 @@ from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.search.block_search import SearchInputs
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.training.data.own_blocks import rows_by_document
+from realmctl.training.evaluation.held_out import left_out
 
 EXAMPLES = """\
 Write a question that the text answers.
@@ -136,8 +137,8 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
     counts = Counter(reason for _, reason in dropped)
     if not kept:
         raise InputError(
-            f"{settings.lm.removeprefix(SERVED)} wrote {len(written)} queries, and none is left ({', '.join(f'{name} {n}' for name, n in counts.items())}). Look at what "
-            "it writes in another prompt (--prompt), or use a larger model."
+            f"{settings.lm.removeprefix(SERVED)} wrote {len(written)} queries, and none is left ({', '.join(f'{name} {n}' for name, n in counts.items())}). Use a "
+            "larger model, or look at what it writes in another prompt: generate-queries --prompt. All are asked again then."
         )
     _write(kept, dropped, work, out)
     known = [query.log_prob for query in kept if query.log_prob is not None]
@@ -163,7 +164,7 @@ class _Work:
             require_causal(model)
         self.model = model.to(self.device).eval()
         self.prompt = read_prompt(settings.prompt, self.model.reads_source_apart)
-        self.rows = drawn(self.corpus, settings.sample, settings.seed, settings.documents)
+        self.rows = drawn(self.corpus, settings.sample, settings.seed, settings.documents, settings.held_out)
         blocks = self.corpus.blocks(self.rows)
         self.prompts = {
             row: prompt_of(block, self.prompt, self.model, settings.block_length) for row, block in blocks.items()
@@ -232,7 +233,7 @@ class Served:
     def __init__(self, settings: GenerationSettings) -> None:
         self.settings, self.corpus = settings, Corpus(settings.blocks)
         self.prompt = read_prompt(settings.prompt)
-        self.rows = drawn(self.corpus, settings.sample, settings.seed, settings.documents)
+        self.rows = drawn(self.corpus, settings.sample, settings.seed, settings.documents, settings.held_out)
         self._counts: Mapping[str, int] = {}
 
     def counts(self) -> Mapping[str, int]:
@@ -250,6 +251,8 @@ class Served:
         for (row, number), request in requests.items():
             text, ended = asked_in(replies[request.id].text), replies[request.id].ended
             found.append(GeneratedQuery(row, number, text, None, ended or bool(END_OF_QUESTION.search(text))))
+        if not sorted_out(found, self.corpus, self.prompt)[0]:
+            asker.forget()
         return found
 
     def _requests(self, row: int) -> Iterator[Request]:
@@ -321,18 +324,21 @@ def begun(model: LanguageModel, ids: list[int]) -> list[int]:
     return ids if ids[:1] == [model.special.start] else [model.special.start, *ids]
 
 
-def drawn(corpus: Corpus, count: int, seed: int, documents: float = 1.0) -> list[int]:
-    """Return rows of blocks, by rising row: those that are long enough, or as many of them as are asked for, drawn at random.
+def drawn(corpus: Corpus, count: int, seed: int, documents: float = 1.0, held_out: Artifact | None = None) -> list[int]:
+    """Return rows of blocks, by rising row: those that are long enough, or as many of them as are asked for, drawn at random. Of copies one is drawn.
 
-    documents: the share of the blocks that the documents of these may have; below 1 whole documents are drawn first.
+    documents: the share of the blocks that the documents of these may have; below 1 whole documents are drawn first. held_out: questions whose
+    documents are left out.
 
     Raises InputError if there are none.
     """
     rows: NDArray[np.int64] = np.flatnonzero(corpus.lengths >= FEWEST_WORDPIECES)
+    rows = np.setdiff1d(rows, left_out(held_out, corpus))
+    rows = rows[np.sort(np.unique(corpus.uid[rows], return_index=True)[1])]
     if not len(rows):
         raise InputError(
-            f"{corpus.artifact} has no block of {FEWEST_WORDPIECES} wordpieces or more, of which something can be asked. Chunk documents "
-            "with longer texts."
+            f"{corpus.artifact} has no block of {FEWEST_WORDPIECES} wordpieces or more{' outside the documents of --held-out' if held_out else ''}, of which something can be "
+            "asked. Chunk documents with longer texts."
         )
     rng = np.random.default_rng(seed)
     if documents < 1:

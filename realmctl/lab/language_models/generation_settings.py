@@ -37,6 +37,12 @@ class GenerationSettings(EndpointSettings):
         left_out_at=1.0,
         advanced=True,
     )
+    held_out: Artifact | None = reads(
+        "queries",
+        help="Questions of generate-queries that measure. Nothing is asked of their documents.",
+        explicit_only=True,
+        default=None,
+    )
     queries_per_block: int = setting(
         "Queries that are written for a block. More than one needs a --temperature above 0.",
         default=1,

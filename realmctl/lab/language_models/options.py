@@ -333,8 +333,12 @@ class AdaptLmOptions(EndpointSettings, AdaptSettings):
             )
         return made
 
-    def written(self, blocks: Artifact, sample: int) -> Artifact | None:
-        return None if self.lm is None else self._written(blocks, self.lm, "written-questions", sample=sample)
+    def written(self, blocks: Artifact, sample: int, held_out: Artifact) -> Artifact | None:
+        return (
+            None
+            if self.lm is None
+            else self._written(blocks, self.lm, "written-questions", sample=sample, held_out=held_out)
+        )
 
     def _written(self, blocks: Artifact, lm: str, name: str, **given: Any) -> Artifact:
         from realmctl.lab.language_models.generate_queries import GenerateQueries

@@ -16,7 +16,7 @@ import numpy as np
 
 from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.artifacts.hashing import read_sealed, write_sealed
+from realmctl.artifacts.hashing import digest, read_sealed, write_sealed
 from realmctl.artifacts.series import make_newest
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
@@ -67,10 +67,9 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     stages, where = own_stages(), settings.workspace / "teacher"
     made = {name: open_artifact(Path(path)) for name, path in found["made"].items()}
     seconds = 60 * settings.minutes / 2
-    plan = _Plan(
-        settings.workspace / "teacher.json",
-        {**{n: made[n].content for n in ("blocks", "retriever")}, "minutes": settings.minutes},
-    )
+    named = {"minutes": settings.minutes, "teacher": settings.teacher, "lm": getattr(settings, "lm", None)}
+    contents = {name: made[name].content for name in ("blocks", "retriever")}
+    plan = _Plan(settings.workspace / "teacher.json", {**contents, **named, "asked": str(settings.questions)})
     searched = {"blocks": made["blocks"], "retriever": made["retriever"], "index": made["index"]}
     encoder = settings.encoder or default_encoder([settings.documents], settings.language)
     is_trained = settings.teacher == "train"
@@ -85,7 +84,7 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     questions, held_out = settings.questions, settings.held_out(made["blocks"])
     assert held_out is not None, "--teacher needs --lm"
     if questions is None:
-        written = settings.written(made["blocks"], plan.number("questions", count))
+        written = settings.written(made["blocks"], plan.number("questions", count), held_out)
         assert written is not None
         questions, qrels = written.path, written.file("qrels/train.tsv")
     else:
@@ -198,22 +197,21 @@ def gain_on_questions(held_out: Artifact, blocks: Artifact, student: Artifact, s
 
 
 class _Plan:
-    """Numbers that the time decided, in a file of the workspace, as long as what they were decided for is the same."""
+    """Numbers that the time decided, in a file of the workspace, by what they were decided for."""
 
     def __init__(self, path: Path, key: Mapping[str, Any]) -> None:
-        self.path, self.held = path, {**key}
+        self.path = path
         try:
-            kept = read_sealed(path)
+            self.plans = read_sealed(path)
         except (OSError, ValueError):
-            kept = {}
-        if all(kept.get(name) == value for name, value in key.items()):
-            self.held = kept
+            self.plans = {}
+        self.held: dict[str, Any] = self.plans.setdefault(digest(key), {**key})
 
     def number(self, name: str, decide: Callable[[], int]) -> int:
         """Return the number that was decided, or decide it now."""
         if name not in self.held:
             self.held[name] = decide()
-            write_sealed(self.path, self.held)
+            write_sealed(self.path, self.plans)
         return int(self.held[name])
 
 

@@ -61,6 +61,8 @@ def read_config(folder: Path, what: str) -> Any:
             least, most = (0, MOST_LAYERS) if "layer" in name else (-LARGEST, LARGEST)
             if not least <= value <= most:
                 raise ValueError(f"{name} is {str(value)[:40]}; it must lie between {least:,} and {most:,}")
+        if not isinstance(fields.get("model_type"), str):
+            raise ValueError("it has no model_type")
         config = AutoConfig.for_model(**fields)
         check_numbers(config)
         if "position_embedding_type" not in type(config)().to_dict():  # transformers does not compute what it asks for

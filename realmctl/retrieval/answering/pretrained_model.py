@@ -30,10 +30,11 @@ from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
+from realmctl.retrieval.search.block_search import require_count
 from realmctl.retrieval.search.candidates import ABSENT, NULL, in_index, titles_and_bodies
 from realmctl.retrieval.search.candidates import candidates as distinct_candidates
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.text_search import TextSearch, require_count, require_texts
+from realmctl.retrieval.search.text_search import TextSearch, require_texts
 from realmctl.tokens.frame import AROUND_ONE
 
 MASK = "[MASK]"

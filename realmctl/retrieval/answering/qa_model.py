@@ -28,10 +28,10 @@ from realmctl.pipeline.fields import check_precision
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.names import ANSWERERS
-from realmctl.retrieval.search.block_search import Hit
+from realmctl.retrieval.search.block_search import Hit, require_count
 from realmctl.retrieval.search.reranking import Reranking
 from realmctl.retrieval.search.searcher import searcher_type
-from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_count, require_questions
+from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_questions
 
 SHOWN_AROUND = 160
 """Characters of a block that are shown on either side of an answer."""

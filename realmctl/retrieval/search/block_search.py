@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -148,6 +149,12 @@ def scale_of(vectors: Callable[[RowIds], NDArray[np.float32]], count: int) -> fl
     """Return the mean score of a block with itself, by its vector. An encoder whose vectors have the length sqrt(S) has the scale S."""
     sample = vectors(np.linspace(0, count - 1, min(count, SCALED_BY), dtype=np.int64)).astype(np.float64)
     return float((sample * sample).sum(1).mean()) or 1.0
+
+
+def require_count(name: str, count: int) -> None:
+    """Raise ConfigError unless it is a whole number of at least 1, of Python or of numpy."""
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+        raise ConfigError(f"{name} is {count!r}, and must be a whole number of at least 1.")
 
 
 class Ranker(BlockSearch):

@@ -22,7 +22,7 @@ from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Scores
 from realmctl.pipeline.sources import localise
 from realmctl.retrieval.names import RERANK_DEPTH, RERANKERS, RRF_K, TEMPERATURE
-from realmctl.retrieval.search.block_search import Hit
+from realmctl.retrieval.search.block_search import Hit, require_count
 
 CROSS_ENCODER = "cross-encoder"
 
@@ -72,7 +72,7 @@ class Reranking:
             fused: whether a hit's score is the sum of 1 / (60 + rank) over the search's order and the reranker's.
 
         Raises:
-            ConfigError: there is a depth, or a fusion, without a reranker.
+            ConfigError: there is a depth, or a fusion, without a reranker; a depth is no whole number of at least 1.
             MismatchError: artifacts of this kind do not rerank.
             InputError: there is no such folder, or its model cannot be used.
         """
@@ -81,6 +81,8 @@ class Reranking:
                 flag = "--rerank-fused" if fused else "--rerank-depth"
                 raise ConfigError(f"{flag} needs --rerank, without which it says nothing. Leave it out.")
             return None
+        if depth is not None:
+            require_count("rerank_depth", depth)
         folder, kind, name = found_reranker(named)
         return cls(RERANKERS.load(kind, Reranker).open(folder, device), depth or RERANK_DEPTH, name, fused)
 
@@ -95,46 +97,47 @@ class Reranking:
         ]
         return np.split(self.model.scores(pairs), np.cumsum([len(own) for own in blocks])[:-1]) if blocks else []
 
-    def weighed(self, scores: NDArray[np.float32], logits: NDArray[np.floating[Any]] | None) -> NDArray[np.float32]:
-        """What hits are sorted by, float32 [n], of the reranker's scores of the first n.
+    def sorted_again(
+        self, scores: Scores, read: NDArray[np.float32], logits: NDArray[np.floating[Any]] | None
+    ) -> tuple[NDArray[np.int64], Scores]:
+        """Return the places of a ranking in their new order, int64 [n], and their scores, float32 [n], which do not rise.
 
-        logits: float [at least n], what the search says of the hits, which is added to likelihoods; None where it is not known.
+        Equal scores keep their order. The hits that are not read follow as they were, below the lowest score and as far from each other as before;
+        where orders are fused they have their rank in the search alone.
+
+        Args:
+            scores: of the ranking, float32 [n], not rising.
+            read: the reranker's scores of its first hits, float32 [at most n].
+            logits: float [n], what the search says of the hits, which is added to likelihoods; None where it is not known.
         """
         if self.model.is_likelihood and logits is not None:
-            scores = (scores + logits[: len(scores)]).astype(np.float32)
-        if not self.fused:
-            return scores
-        ranks = np.argsort(np.argsort(-scores, kind="stable"))
-        return (1 / (RRF_K + 1 + np.arange(len(scores))) + 1 / (RRF_K + 1 + ranks)).astype(np.float32)
+            read = (read + logits[: len(read)]).astype(np.float32)
+        order = np.argsort(-read, kind="stable")
+        if self.fused:
+            fused = 1 / (RRF_K + 1 + np.arange(len(scores)))
+            fused[order] += 1 / (RRF_K + 1 + np.arange(len(read)))
+            sums = fused.astype(np.float32)
+            order = np.argsort(-sums, kind="stable")
+            return order, sums[order]
+        rest = np.arange(len(read), len(scores))
+        after = scores[rest].astype(np.float64)
+        if len(order) and len(rest):
+            after += float(read[order[-1]]) - 1 - after[0]
+        return np.concatenate([order, rest]), np.concatenate([read[order], after.astype(np.float32)])
 
     def hits(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-        """The hits of each question, the first `depth` of them by falling score of the reranker; see `sorted_again`."""
+        """The hits of each question, the first `depth` of them in their new order; see `sorted_again`."""
         scored = self.scores(questions, [[hit.block for hit in own[: self.depth]] for own in hits])
         found = []
         for own, read in zip(hits, scored, strict=True):
             logits = np.log(np.maximum([hit.probability for hit in own], np.finfo(np.float32).tiny))
             before = np.array([hit.score for hit in own], np.float32)
-            places, scores = sorted_again(before, self.weighed(read, logits))
+            places, scores = self.sorted_again(before, read, logits)
             logits = scores.astype(np.float64) / (TEMPERATURE / (RRF_K + 1) if self.fused else 1)
             weights = np.exp(logits - logits.max(initial=-np.inf))
             again = zip(places.tolist(), scores.tolist(), (weights / weights.sum()).tolist(), strict=True)
             found.append([dataclasses.replace(own[at], score=new, probability=share) for at, new, share in again])
         return found
-
-
-def sorted_again(scores: Scores, first: NDArray[np.float32]) -> tuple[NDArray[np.int64], Scores]:
-    """Return the places of a ranking in their new order, int64 [n], and their scores, float32 [n], which do not rise.
-
-    scores: of the ranking, float32 [n], not rising. first: the reranker's scores of its first hits, float32 [at most n]. Equal scores keep their
-    order. The hits behind them follow as they were, below the lowest score and as far from each other as before.
-    """
-    order = np.argsort(-first, kind="stable")
-    rest = np.arange(len(first), len(scores))
-    found = first[order]
-    if len(found) and len(rest):
-        behind = (scores[rest].astype(np.float64) - float(scores[rest[0]]) + float(found[-1]) - 1).astype(np.float32)
-        return np.concatenate([order, rest]), np.concatenate([found, behind])
-    return np.concatenate([order, rest]), np.concatenate([found, scores[rest]])
 
 
 def found_reranker(named: Path | str) -> tuple[Path, str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +17,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution.batches import batched
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
-from realmctl.retrieval.search.block_search import BlockSearch, Hit
+from realmctl.retrieval.search.block_search import BlockSearch, Hit, require_count
 from realmctl.retrieval.search.filters import filtered
 from realmctl.retrieval.search.profile import SearchProfile
 from realmctl.retrieval.search.reranking import Reranking
@@ -164,12 +163,6 @@ def require_questions(questions: Sequence[str], name: str, count: int) -> None:
     if empty := [number for number, question in enumerate(questions, 1) if not question.strip()]:
         raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Remove it, or write a question.")
     require_count(name, count)
-
-
-def require_count(name: str, count: int) -> None:
-    """Raise ConfigError unless it is a whole number of at least 1, of Python or of numpy."""
-    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-        raise ConfigError(f"{name} is {count!r}, and must be a whole number of at least 1.")
 
 
 def require_texts(texts: Sequence[str]) -> None:

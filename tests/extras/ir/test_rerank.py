@@ -18,7 +18,7 @@ from realmctl.extras.ir.rerank import Rerank
 from realmctl.extras.rerank.cross_encoder import CrossEncoder
 from realmctl.lab.dpr.mine_negatives import MineNegatives
 from realmctl.questions.questions import read_questions
-from realmctl.retrieval.search.reranking import Pair, sorted_again
+from realmctl.retrieval.search.reranking import Pair, Reranking
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
 
@@ -86,7 +86,8 @@ def test_a_ranking_goes_in_and_one_comes_out(chain: Chain, ranking, by_hand, cro
     assert made.metrics["queries"] == len(before) and made.metrics["reranked"] == 5 * len(before)
     assert made.file("queries.jsonl").read_bytes() == ranking.file("queries.jsonl").read_bytes()
     told = json.loads(made.file("ranking.json").read_text())
-    assert told == {"unit": "block", "reranked": 5, "reranker": "encoder"}
+    assert told.pop("search") == json.loads(ranking.file("ranking.json").read_text())["search"]
+    assert told == {"unit": "block", "reranked": 5, "reranker": "encoder", "rerank_fused": False}
     relevant = {line.split()[0]: line.split()[2] for line in qrels.read_text().splitlines()[::2]}
     for key, runs in (("nDCG@10 before", before), ("nDCG@10", after)):
         places = [
@@ -226,6 +227,14 @@ def test_a_fused_order_sums_up_reciprocal_ranks_by_every_door(
     assert code == 2 and "--rerank-fused" in err and "--rerank" in err
     with pytest.raises(ConfigError, match="--rerank-fused needs --rerank"):
         realmctl.load_search(chain.folder, method="dense", rerank_fused=True)
+    for depth in (0, -3, 2.5):
+        with pytest.raises(ConfigError, match=f"rerank_depth is {depth}, and must be"):
+            realmctl.load_search(chain.folder, method="dense", **options | {"rerank_depth": depth})
+    described = {each.path.name: json.loads(each.file("ranking.json").read_text()) for each in (alone, made)}
+    assert [one["rerank_fused"] for one in described.values()] == [False, True]
+    assert all(
+        one["search"] == json.loads(ranking.file("ranking.json").read_text())["search"] for one in described.values()
+    )
     # what mines negatives of it asks the teacher again: ranks are no scores of a teacher
     mined = MineNegatives(
         ranking=made, cross_encoder=str(cross_encoder), blocks=chain.blocks, qrels=qrels, negatives=12
@@ -238,12 +247,29 @@ def test_a_fused_order_sums_up_reciprocal_ranks_by_every_door(
                 assert one["score"] == pytest.approx(known[record["query_id"]][name], abs=1e-5)
 
 
-def test_hits_behind_the_depth_follow_in_their_order_and_below():
-    places, scores = sorted_again(np.array([9, 8, 7, 6.5], np.float32), np.array([0.1, 0.9], np.float32))
-    assert places.tolist() == [1, 0, 2, 3] and scores.tolist() == pytest.approx([0.9, 0.1, -0.9, -1.4])
-    places, scores = sorted_again(np.array([3, 2], np.float32), np.array([0.5, 0.5], np.float32))
-    assert places.tolist() == [0, 1] and scores.tolist() == [0.5, 0.5]
-    assert sorted_again(np.empty(0, np.float32), np.empty(0, np.float32))[0].shape == (0,)
+@pytest.mark.parametrize("fused", [False, True])
+def test_hits_behind_the_depth_follow_in_their_order_and_below(fused):
+    class Silent:
+        is_likelihood = False
+
+    def sorted_again(scores, read):
+        found = Reranking(Silent(), 9, "r", fused).sorted_again(
+            *(np.array(each, np.float32) for each in (scores, read)), None
+        )  # type: ignore[arg-type]
+        return [each.tolist() for each in found]
+
+    places, scores = sorted_again([9, 8, 7, 6.5], [0.1, 0.9])
+    both = 1 / 61 + 1 / 62
+    after = [both, both, 1 / 63, 1 / 64] if fused else [0.9, 0.1, -0.9, -1.4]
+    assert places == ([0, 1, 2, 3] if fused else [1, 0, 2, 3]) and scores == pytest.approx(after)
+    places, scores = sorted_again([9, 8, 7, 6.5], [0.1, 0.5, 0.9])
+    assert places == ([0, 2, 1, 3] if fused else [2, 1, 0, 3])
+    assert scores == pytest.approx(
+        [1 / 61 + 1 / 63, 1 / 61 + 1 / 63, 2 / 62, 1 / 64] if fused else [0.9, 0.5, 0.1, -0.9]
+    )
+    places, scores = sorted_again([3, 2], [0.5, 0.5])
+    assert places == [0, 1] and scores == pytest.approx([2 / 61, 2 / 62] if fused else [0.5, 0.5])
+    assert sorted_again([], []) == [[], []]
 
 
 def test_negatives_of_a_reranked_ranking_have_scores_of_one_kind(chain: Chain, ranking, cross_encoder, qrels, tmp_path):

@@ -116,7 +116,7 @@ def edited(folder, tmp_path, file, **fields):
         ("sentence_bert_config.json", {"processing_kwargs": {"text": {"max_length": 3}}}, "processing_kwargs"),
         ("config.json", {"architectures": ["Qwen3ForCausalLM"]}, "causal"),
         ("config.json", {"num_hidden_layers": 10**6}, "num_hidden_layers"),
-        ("config.json", {"hidden_size": 32}, "be loaded"),
+        ("config.json", {"hidden_size": 32}, "has the shape"),
     ],
 )
 def test_what_a_folder_asks_for_is_refused(saved, tmp_path, file, fields, message):
@@ -147,6 +147,19 @@ def test_a_folder_without_its_vocabulary_is_refused(saved, tmp_path):
         CrossEncoder.open(folder, "cpu")
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
     assert len(CrossEncoder.open(folder, "cpu").scores(pairs())) == len(TEXTS)
+
+
+def test_weights_of_other_shapes_than_its_configuration_are_refused(saved, tmp_path):
+    folder = edited(
+        saved("bert")[0], tmp_path, "config.json", id2label={str(n): f"L{n}" for n in range(4)}, label2id=None
+    )
+    with pytest.raises(
+        InputError, match=r"its tensor 'classifier\.(weight|bias)' has the shape \[1.*, and config\.json describes \[4"
+    ):
+        CrossEncoder.open(folder, "cpu")
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="it has no model_type"):
+        CrossEncoder.open(folder, "cpu")
 
 
 def test_modules_outside_of_the_folder_or_unknown_are_refused(saved, tmp_path):

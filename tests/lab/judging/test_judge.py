@@ -183,6 +183,9 @@ def test_an_answer_without_a_grade_is_asked_for_again_and_never_guessed(chain: C
     assert all(talk[1]["content"] == "I would say 3." for talk in again)
     with chat_server(lambda number, body: "3") as server, pytest.raises(InputError, match="no answer with a grade"):
         stage(chain, server.url, rankings, sample=2).make(tmp_path / "none")
+    with chat_server(lambda number, body: told(2)) as server:  # another model of the same name
+        made = stage(chain, server.url, rankings, sample=2).make(tmp_path / "none")
+    assert made.metrics["unjudged"] == 0 and len(server.asked) == made.metrics["requests"]
 
 
 def test_a_killed_run_asks_nothing_twice_and_ends_alike(chain: Chain, rankings, tmp_path, monkeypatch):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from realmctl.artifacts import Artifact, open_artifact
@@ -81,6 +83,30 @@ def test_a_killed_run_asks_nothing_twice_and_ends_alike(chain: Chain, tmp_path, 
     assert len(server.asked) == 24 - 8
     for name in ("queries.jsonl", "answers.jsonl", "dropped.jsonl", "qrels/train.tsv"):
         assert made.file(name).read_bytes() == whole.file(name).read_bytes()
+
+
+def test_answers_of_which_none_is_of_use_are_asked_for_again(chain: Chain, tmp_path, capsys):
+    with (
+        chat_server(lambda number, body: "") as server,
+        pytest.raises(InputError, match=r"none is left.*All are asked again then"),
+    ):
+        stage(chain, server).make(tmp_path / "queries")
+    with chat_server(write) as server:
+        made = stage(chain, server).make(tmp_path / "queries")
+        assert len(server.asked) == 12 == made.metrics["asked_blocks"]
+        assert f"12 blocks go to {server.url}" in capsys.readouterr().err
+
+
+def test_nothing_is_asked_of_documents_whose_questions_measure_nor_of_copies(chain: Chain, tmp_path):
+    corpus = Corpus(chain.blocks)
+    with chat_server(write) as server:
+        judge = stage(chain, server, sample=4).make(tmp_path / "judge")
+        rest = stage(chain, server, sample=1000, held_out=judge).make(tmp_path / "rest")
+    of = {block.id: block.document for block in corpus}
+    asked = [{of[line["_id"].partition(":")[0]] for line in lines(made, "queries.jsonl")} for made in (judge, rest)]
+    assert asked[0] and asked[1] and not asked[0] & asked[1]
+    copied = SimpleNamespace(lengths=np.full(4, 20), uid=np.array([7, 8, 7, 9], np.uint64))
+    assert drawn(copied, 9, 0) == [0, 1, 3]  # type: ignore[arg-type]
 
 
 def test_no_more_requests_are_under_way_than_were_asked_for(chain: Chain, tmp_path):

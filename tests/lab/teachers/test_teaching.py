@@ -207,6 +207,15 @@ def test_a_student_that_gains_is_searched_with(adapted, cross_encoder, monkeypat
     assert "in the reciprocal rank of questions of documents left out. It is kept." in text
     asked, judge = open_artifact("w/written-questions"), open_artifact("w/held-out-questions")
     assert asked.metrics["asked_blocks"] > judge.metrics["asked_blocks"]
+    of = {block.id: block.document for block in Corpus(open_artifact("w/blocks"))}
+    named = [
+        {
+            of[line.split("\t")[1].replace("%20", " ")]
+            for line in made.file("qrels/train.tsv").read_text().splitlines()[1:]
+        }
+        for made in (asked, judge)
+    ]
+    assert all(named) and not named[0] & named[1], "no document both teaches and measures"
 
 
 @pytest.mark.slow
@@ -299,6 +308,9 @@ def test_a_training_for_which_the_minutes_are_too_few_says_how_many_are_enough(t
         with pytest.raises(budget.TooFewSteps, match=r"10 steps fit into --minutes 25.* need --minutes 50 on"):
             teaching._trained(Slow, {}, plan, 300.0, tmp_path / "made")
     assert Slow.trials == 1
+    other = teaching._Plan(tmp_path / "plan.json", {"minutes": 25.0, "teacher": "another"})
+    assert other.number("rerank-finetune steps", lambda: 3) == 3  # what was decided for one is none of the other's
+    assert teaching._Plan(tmp_path / "plan.json", {"minutes": 25.0}).number("rerank-finetune steps", lambda: 3) == 10
 
 
 def test_minutes_of_which_half_are_the_teachers_are_told_whole(adapted, cross_encoder, monkeypatch):
