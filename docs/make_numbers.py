@@ -198,7 +198,12 @@ MEASURED = {
             "docs/results/wikipedia/report.md",
             rf"\n- \*\*{label}\*\*, minus (?!that start)[^\n]* recall@{depth} (\S+ \[[^]]*\])",
         )
-        for name, label in (("realm", "REALM"), ("salient", "Salient spans"), ("weak", "REALM from a weaker start"))
+        for name, label in (
+            ("realm", "REALM"),
+            ("salient", "Salient spans"),
+            ("weak", "REALM from a weaker start"),
+            ("weak_salient", "Salient spans from a weaker start"),
+        )
         for depth in (1, 5, 20)
     },
     "wikipedia.taught": Measured(

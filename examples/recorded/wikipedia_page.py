@@ -265,6 +265,7 @@ COMPARED = {
     ("realm", "stale"): "**A fresh index**, minus one that is never made anew",
     ("weak-realm", "weak-orqa"): "**REALM from a weaker start**, minus ORQA of equal compute",
     ("weak-realm", "weak-ict"): "**REALM from a weaker start**, minus that start",
+    ("weak-realm", "weak-random-span"): "**Salient spans from a weaker start**, minus random spans",
 }
 """The lines of the summary."""
 

@@ -36,12 +36,20 @@ class AdaptSettings(DocumentsSettings):
                 self.variables(documents),
                 minutes=self.minutes,
                 sentences=self.sentences,
-                held_out=self.held_out,
+                held_out=self._held_out,
             )
+
+    def _held_out(self, blocks: Artifact) -> Artifact | None:
+        held_out = self.held_out(blocks)
+        self.before_training(blocks, held_out)
+        return held_out
 
     def held_out(self, blocks: Artifact) -> Artifact | None:
         """Questions of documents that training leaves out, by which it is measured. None: a room writes some."""
         return None
+
+    def before_training(self, blocks: Artifact, held_out: Artifact | None) -> None:
+        """Refuse here what training could learn nothing from. held_out: questions whose documents it leaves out."""
 
     def written(self, blocks: Artifact, sample: int, held_out: Artifact) -> Artifact | None:
         """Questions of so many blocks of other documents, in BEIR's layout, from which something may be learnt. None: a room writes some."""

@@ -100,11 +100,11 @@ def test_with_too_few_sentences_it_says_what_works_instead(realmctl, chain: Chai
     encoder = folder_for(chain.blocks, tmp_path / "encoder")
     words = ("adapt", few, "--encoder", encoder, "--language", "en", "--workspace", tmp_path / "w")
     code, _, err = realmctl(*words)
-    assert code == InputError.exit_code and "has 6 blocks" in err
+    assert code == InputError.exit_code and "has 6 different blocks" in err
     code, _, err = realmctl(*words, "--bad-files", "fail")
     assert code == InputError.exit_code and "scan.pdf" in err and "has 6 blocks" not in err
     code, _, err = realmctl(*words, "--bad-files", "skip")
-    assert code == InputError.exit_code and "has 6 blocks" in err and "realmctl index-docs" in err
+    assert code == InputError.exit_code and "has 6 different blocks" in err and "realmctl index-docs" in err
     assert not (tmp_path / "w/retriever/v2").exists()
 
 

@@ -109,6 +109,9 @@ class Work(Protocol):
     def counts(self) -> Mapping[str, int]:
         """What else is counted."""
 
+    def forget(self) -> None:
+        """Have the same command write all again, because nothing that was written is of use."""
+
 
 def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
     """Write queries for blocks, as a BEIR folder with the split train: queries.jsonl, qrels/train.tsv and corpus.jsonl.
@@ -136,6 +139,7 @@ def generate(settings: GenerationSettings, out: Writer) -> dict[str, float]:
     kept = [query for query in kept if query in best]
     counts = Counter(reason for _, reason in dropped)
     if not kept:
+        work.forget()
         raise InputError(
             f"{settings.lm.removeprefix(SERVED)} wrote {len(written)} queries, and none is left ({', '.join(f'{name} {n}' for name, n in counts.items())}). Use a "
             "larger model, or look at what it writes in another prompt: generate-queries --prompt. All are asked again then."
@@ -206,7 +210,7 @@ class _Work:
         return {}
 
     def written(self, out: Writer) -> list[GeneratedQuery]:
-        journal = out.scratch("written") / "queries.jsonl"
+        self._journal = journal = out.scratch("written") / "queries.jsonl"
         known = _read_journal(journal)
         found: list[GeneratedQuery] = []
         with (
@@ -226,6 +230,9 @@ class _Work:
                 found += own
         return sorted(found, key=lambda query: (query.row, query.number))
 
+    def forget(self) -> None:
+        self._journal.unlink()
+
 
 class Served:
     """The same by a server. A prompt is one message, and the answer's first question is the query."""
@@ -242,18 +249,19 @@ class Served:
     def written(self, out: Writer) -> list[GeneratedQuery]:
         requests = {(row, number): one for row in self.rows for number, one in enumerate(self._requests(row))}
         with (
-            Asker(self.settings, self.settings.lm, out, f"{len(self.rows):,} blocks") as asker,
+            Asker(self.settings, self.settings.lm, out, f"{len(self.rows):,} blocks") as self._asker,
             progress(len(requests), "writing queries", "queries") as bar,
         ):
-            replies = asker.answers([*requests.values()], bar)
-            self._counts = asker.keep()
+            replies = self._asker.answers([*requests.values()], bar)
+            self._counts = self._asker.keep()
         found = []
         for (row, number), request in requests.items():
             text, ended = asked_in(replies[request.id].text), replies[request.id].ended
             found.append(GeneratedQuery(row, number, text, None, ended or bool(END_OF_QUESTION.search(text))))
-        if not sorted_out(found, self.corpus, self.prompt)[0]:
-            asker.forget()
         return found
+
+    def forget(self) -> None:
+        self._asker.forget()
 
     def _requests(self, row: int) -> Iterator[Request]:
         block, settings = self.corpus.block(row), self.settings
@@ -333,7 +341,8 @@ def drawn(corpus: Corpus, count: int, seed: int, documents: float = 1.0, held_ou
     Raises InputError if there are none.
     """
     rows: NDArray[np.int64] = np.flatnonzero(corpus.lengths >= FEWEST_WORDPIECES)
-    rows = np.setdiff1d(rows, left_out(held_out, corpus))
+    others = left_out(held_out, corpus)
+    rows = np.setdiff1d(rows, others)
     rows = rows[np.sort(np.unique(corpus.uid[rows], return_index=True)[1])]
     if not len(rows):
         raise InputError(
@@ -342,7 +351,7 @@ def drawn(corpus: Corpus, count: int, seed: int, documents: float = 1.0, held_ou
         )
     rng = np.random.default_rng(seed)
     if documents < 1:
-        rows = rows[np.isin(rows, _of_documents(corpus, documents, rng))]
+        rows = rows[np.isin(rows, _of_documents(corpus, documents, rng, others))]
         if not len(rows):
             raise InputError(
                 f"{corpus.artifact}: no document with text enough has at most {documents:.0%} of the blocks, so none can be set aside. Use more documents, or "
@@ -352,12 +361,15 @@ def drawn(corpus: Corpus, count: int, seed: int, documents: float = 1.0, held_ou
     return [int(row) for row in np.sort(chosen)]
 
 
-def _of_documents(corpus: Corpus, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows of whole documents, drawn at random, that have this share of the blocks together, or a little less."""
+def _of_documents(
+    corpus: Corpus, share: float, rng: np.random.Generator, others: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The rows of whole documents without these others, drawn at random, that have this share of the blocks together, or a little less."""
     by_document = rows_by_document(corpus)
     taken, most = list[NDArray[np.int64]](), share * len(corpus)
     for number in rng.permutation(len(by_document)).tolist():
-        if sum(map(len, taken)) + len(by_document[number]) <= most:
+        is_free = not np.isin(by_document[number], others).any()
+        if is_free and sum(map(len, taken)) + len(by_document[number]) <= most:
             taken.append(by_document[number])
     return np.concatenate([np.empty(0, np.int64), *taken])
 

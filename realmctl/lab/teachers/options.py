@@ -55,12 +55,15 @@ class TeacherOptions(AdaptSettings):
         return teach(found, self)
 
     def held_out(self, blocks: Artifact) -> Artifact | None:
-        """As ever. Before any training it refuses questions from which nothing could be learnt."""
+        """As ever. Questions from which nothing could be learnt are refused."""
+        self.before_training(blocks, None)  # before a language model is asked
+        return super().held_out(blocks)
+
+    def before_training(self, blocks: Artifact, held_out: Artifact | None) -> None:
         if self.questions is not None:
             from realmctl.lab.teachers.teaching import block_judgements
 
-            block_judgements(self.questions, blocks)
-        return super().held_out(blocks)
+            block_judgements(self.questions, blocks, held_out)
 
     def told(self, found: Mapping[str, Any]) -> str:
         text = super().told(found)

@@ -20,8 +20,9 @@ from realmctl.artifacts.hashing import digest, read_sealed, write_sealed
 from realmctl.artifacts.series import make_newest
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.extras.ir.ranking.beir import qrels_file
+from realmctl.extras.ir.ranking.beir import is_beir, qrels_file
 from realmctl.extras.ir.ranking.qrels import read_qrels
+from realmctl.extras.ir.ranking.queries import read_queries
 from realmctl.extras.ir.ranking.trec import trec_name
 from realmctl.lab.teachers.cutting import words_of
 from realmctl.models.inputs import Collator
@@ -88,7 +89,7 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
         assert written is not None
         questions, qrels = written.path, written.file("qrels/train.tsv")
     else:
-        judged = block_judgements(questions, made["blocks"])
+        judged = block_judgements(questions, made["blocks"], held_out)
         kept = random.Random(0).sample(sorted(judged), min(len(judged), plan.number("questions", count)))
         qrels = where / "judged.tsv"
         rows = [f"{query}\t{name}\t1" for query in sorted(kept) for name in judged[query]]
@@ -150,26 +151,36 @@ def _taught(found: Mapping[str, Any], settings: TeacherOptions) -> dict[str, Any
     return {**result, "made": paths}
 
 
-def block_judgements(questions: Path, blocks: Artifact) -> dict[str, list[str]]:
+def block_judgements(questions: Path, blocks: Artifact, held_out: Artifact | None = None) -> dict[str, list[str]]:
     """Return {query: ids of the blocks that answer it} of judged questions, a BEIR folder. A judged document is all of its blocks.
 
-    Raises InputError where so few questions have an answer among the blocks that nothing could be learnt from them.
+    held_out: questions that measure, whose documents answer nothing here.
+
+    Raises InputError where so few questions have a text, and an answer among the blocks, that nothing could be learnt from them.
     """
+    if not is_beir(questions):
+        raise InputError(
+            f"--questions {questions}: it is no folder in BEIR's layout, which has queries.jsonl, and judgements in qrels/train.tsv. Name such a folder."
+        )
+    asked = {trec_name(query.id) for query in read_queries(questions)}
     judged = read_qrels(qrels_file(questions, "train"))
+    corpus = Corpus(blocks)
+    spared = {corpus.block(row).document for row in left_out(held_out, corpus).tolist()}
     wanted = {trec_name(name) for of in judged.values() for name, grade in of.items() if grade > 0}
     held = defaultdict[str, list[str]](list)
-    for block in Corpus(blocks):
-        for name in {trec_name(block.id), trec_name(block.document)} & wanted:
+    for block in corpus:
+        for name in {trec_name(block.id), trec_name(block.document)} & wanted if block.document not in spared else ():
             held[name].append(block.id)
     answers = {
         query: [*dict.fromkeys(each for name, grade in of.items() if grade > 0 for each in held[trec_name(name)])]
         for query, of in judged.items()
     }
-    found = {query: names for query, names in answers.items() if names}
+    found = {query: names for query, names in answers.items() if names and trec_name(query) in asked}
     if len(found) < FEWEST_QUESTIONS:
         raise InputError(
-            f"--questions {questions}: {len(found)} of {len(judged)} judged queries have an answer among the blocks of these documents, and {FEWEST_QUESTIONS} are needed. "
-            f"Judgements name documents, such as {next(iter(Corpus(blocks))).document!r}, or blocks."
+            f"--questions {questions}: {len(found)} of {len(judged)} judged queries have a text and an answer among the blocks of these documents"
+            f"{' that teach, of which a part is left out to measure' if held_out else ''}, and {FEWEST_QUESTIONS} are needed. "
+            f"Judgements name documents, such as {next(iter(corpus)).document!r}, or blocks."
         )
     return found
 

@@ -105,6 +105,13 @@ def test_nothing_is_asked_of_documents_whose_questions_measure_nor_of_copies(cha
     of = {block.id: block.document for block in corpus}
     asked = [{of[line["_id"].partition(":")[0]] for line in lines(made, "queries.jsonl")} for made in (judge, rest)]
     assert asked[0] and asked[1] and not asked[0] & asked[1]
+    with chat_server(write) as server:
+        few = stage(chain, server, sample=1000, documents=0.3).make(tmp_path / "few")
+        more = stage(chain, server, sample=1000, documents=0.3, held_out=few).make(
+            tmp_path / "more"
+        )  # of the same seed
+    asked = [{of[line["_id"].partition(":")[0]] for line in lines(made, "queries.jsonl")} for made in (few, more)]
+    assert asked[0] and asked[1] and not asked[0] & asked[1]
     copied = SimpleNamespace(lengths=np.full(4, 20), uid=np.array([7, 8, 7, 9], np.uint64))
     assert drawn(copied, 9, 0) == [0, 1, 3]  # type: ignore[arg-type]
 

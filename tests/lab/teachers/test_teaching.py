@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import realmctl as package
@@ -69,13 +70,20 @@ def test_documents_and_blocks_that_are_judged_become_blocks(chain: Chain, tmp_pa
     ]
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "dev.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
-    with pytest.raises(InputError, match=r"2 of 4 judged queries have an answer .* 32 are needed"):
+    (tmp_path / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": each, "text": f"Who is {each}?"}) + "\n" for each in "abcd")
+    )
+    with pytest.raises(InputError, match=r"2 of 4 judged queries have a text and an answer .* 32 are needed"):
         teaching.block_judgements(tmp_path, chain.blocks)
     monkeypatch.setattr(teaching, "FEWEST_QUESTIONS", 2)
     assert teaching.block_judgements(tmp_path, chain.blocks) == {
         "a": [block.id for block in corpus if block.document == owner],
         "b": [corpus[-1].id],
     }
+    rows = [row for row, block in enumerate(corpus) if block.document == owner]
+    monkeypatch.setattr(teaching, "left_out", lambda held_out, corpus: np.array(rows if held_out else [], np.int64))
+    with pytest.raises(InputError, match=r"1 of 4 judged .* that teach, of which a part is left out to measure"):
+        teaching.block_judgements(tmp_path, chain.blocks, chain.blocks)
 
 
 def test_the_series_of_queries_is_asked_and_judged_by_its_name(realmctl, chain: Chain, tmp_path):
@@ -248,7 +256,7 @@ def test_nothing_is_learnt_of_a_teacher_that_ranks_worse(adapted, cross_encoder,
 def ask_of_documents(count: int) -> None:
     """Questions in BEIR's layout, whose judgements name documents, in the folder `asked`."""
     names = [f"{title} {number}" for title, blocks in documents().items() for number in range(len(blocks))][:count]
-    Path("asked/qrels").mkdir(parents=True)
+    Path("asked/qrels").mkdir(parents=True, exist_ok=True)
     Path("asked/queries.jsonl").write_text(
         "".join(json.dumps({"_id": f"q{n}", "text": f"Who is {name}?"}) + "\n" for n, name in enumerate(names))
     )
@@ -261,17 +269,28 @@ def ask_of_documents(count: int) -> None:
 def test_questions_that_name_documents_teach_as_many_as_the_minutes_allow(adapted, cross_encoder, monkeypatch):
     with_gain(monkeypatch, 0.01)
     ask_of_documents(40)
-    monkeypatch.setattr(teaching, "MOST_QUESTIONS", 35)
+    monkeypatch.setattr(teaching, "FEWEST_QUESTIONS", 20)
+    monkeypatch.setattr(teaching, "MOST_QUESTIONS", 25)
     code, out, err = adapted("--teacher", cross_encoder, "--questions", "asked", "--json")
     assert code == 0, err
     told = json.loads(out)["teacher"]
-    assert told["questions"] == 35 and told["kept"] and 0 < told["nDCG@10_before"] <= 1, told
+    assert told["questions"] == 25 and told["kept"] and 0 < told["nDCG@10_before"] <= 1, told
 
 
 def test_questions_are_looked_at_before_any_training(adapted, cross_encoder):
     ask_of_documents(5)
     code, _, err = adapted("--teacher", cross_encoder, "--questions", "asked")
-    assert code == 3 and "5 of 5 judged queries have an answer" in err and "32 are needed" in err, err
+    assert code == 3 and "5 of 5 judged queries have a text and an answer" in err and "32 are needed" in err, err
+    ask_of_documents(40)
+    code, _, err = adapted("--teacher", cross_encoder, "--questions", "asked")
+    assert code == 3 and "28 of 40 judged queries have a text and an answer" in err and "a part is left out" in err, err
+    held = Path("asked/queries.jsonl").read_text()
+    Path("asked/queries.jsonl").write_text("".join(held.splitlines(keepends=True)[:9]))
+    code, _, err = adapted("--teacher", cross_encoder, "--questions", "asked")
+    assert code == 3 and "9 of 40 judged queries have a text and an answer" in err, err
+    Path("asked/queries.jsonl").unlink()
+    code, _, err = adapted("--teacher", cross_encoder, "--questions", "asked")
+    assert code == 3 and "no folder in BEIR's layout" in err, err
     code, _, err = adapted("--questions", "asked")
     assert code == 2 and "they need --teacher" in err, err
     assert (
