@@ -74,6 +74,7 @@ _OPTIONS: Collection[tuple[Iterable[str], Iterable[str], str]] = (
         ("--corpus", "--bert", "--steps", "--batch-size", "--candidates", "--refresh-every"),
         "write the value into the pipeline file, as a variable that --var replaces.",
     ),
+    (("plan",), ("--rehearse",), "the rehearsal is a test of realmctl now: python -m pytest -m slow tests/processes."),
     (
         ("eval-em",),
         ("--qrels",),

@@ -214,7 +214,7 @@ def test_the_encoder_of_the_extra_needs_no_hub(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: 1 / 0)
     for each in (name, "google-bert/bert-base-uncased"):
-        with pytest.raises(InputError, match=f"extra `encoder` has {name}"):
+        with pytest.raises(InputError, match=f"extra `encoder` has an encoder, {name}"):
             localise(each, (), True, "--bert")
 
 
