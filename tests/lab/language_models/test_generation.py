@@ -169,6 +169,7 @@ def test_a_sequence_to_sequence_model_writes_too(chain: Chain, stage, tmp_path):
     t5 = str(make_t5(tmp_path / "t5"))
     with pytest.raises(InputError, match="none is left"):  # its weights are random: no query ends
         stage(lm=t5, prompt=None, temperature=0.0, queries_per_block=1, sample=2).make(tmp_path / "queries")
+    assert not [*(tmp_path / "queries").rglob("queries.jsonl")]  # the same command writes all again
 
 
 @pytest.mark.parametrize("text", ["No place.", "{block} {block}", "{title} {title} {block}"])

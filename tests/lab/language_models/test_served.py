@@ -97,6 +97,17 @@ def test_answers_of_which_none_is_of_use_are_asked_for_again(chain: Chain, tmp_p
         assert f"12 blocks go to {server.url}" in capsys.readouterr().err
 
 
+def test_queries_that_no_round_trip_finds_are_asked_for_again(chain: Chain, tmp_path, monkeypatch):
+    given = {"round_trip": chain.retriever, "index": chain.index}
+    monkeypatch.setattr("realmctl.lab.language_models.generation._found_again", lambda kept, settings: set())
+    with chat_server(write) as server, pytest.raises(InputError, match=r"none is left \(not_found 12\)"):
+        stage(chain, server, **given).make(tmp_path / "queries")
+    monkeypatch.setattr("realmctl.lab.language_models.generation._found_again", lambda kept, settings: {*kept})
+    with chat_server(write) as server:
+        stage(chain, server, **given).make(tmp_path / "queries")
+    assert len(server.asked) == 12
+
+
 def test_nothing_is_asked_of_documents_whose_questions_measure_nor_of_copies(chain: Chain, tmp_path):
     corpus = Corpus(chain.blocks)
     with chat_server(write) as server:
