@@ -35,6 +35,7 @@ WORDPIECES=${WORDPIECES:-96} # of a block
 RESULTS=${RESULTS:-$FOLDER/runs.jsonl}
 PAGE=${PAGE:-$FOLDER/report.md}
 NOTES=${NOTES:-} # a Markdown file that ends the page
+READER_LM=${READER_LM:-} # folder of a causal language model, for the arms weak-replug and weak-revela
 PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 : "${ENCODER:?ENCODER must name the folder of a sentence encoder}"
@@ -55,7 +56,7 @@ measure() { # SEED ARM
   if is_over; then return 0; fi
   if [ -n "$MINUTES" ]; then limited=(timeout --signal=INT --kill-after=120 "$(left)"); fi
   "${limited[@]}" "$PYTHON" "$HERE/recorded/record.py" "$HERE/wikipedia.yaml" --world "$FOLDER/world" --practice "$ENCODER" --seed "$1" \
-    --workspace "$FOLDER/artifacts" --results "$RESULTS" --outputs "$2.*" "${more[@]}"
+    --workspace "$FOLDER/artifacts" --results "$RESULTS" --outputs "$2.*" ${READER_LM:+--lm "$READER_LM"} "${more[@]}"
 }
 measuring=() failed=0
 for arm in $ARMS; do

@@ -221,11 +221,12 @@ def main() -> int:
         "--outputs", default="*", help="pattern of the outputs to measure, such as 'ict.*' (default: all)"
     )
     parser.add_argument("--without", default="", help="pattern of outputs to leave out")
+    parser.add_argument("--lm", type=Path, help="folder of a language model, for a pipeline that has this variable")
     add_common_options(parser)
     given = parser.parse_args()
     try:
         variables = dict(pipeline_file.pair(text) for text in given.var)
-        worlds = {"world": given.world, "practice": given.practice}
+        worlds = {"world": given.world, "practice": given.practice, **({"lm": given.lm} if given.lm else {})}
         recorder(given.pipeline, worlds, given.seed, variables, given.workspace, Ledger(given.results)).record_all(
             given.outputs, given.without
         )

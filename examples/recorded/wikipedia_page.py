@@ -33,6 +33,8 @@ WEAKER = {
     "weak-other": "REALM, candidates of other articles alone",
     "weak-taught": "REALM, p(z\\|x) taught by a reader that gets no gradient through it",
     "weak-more": "REALM, 16 candidates",
+    "weak-replug": "REPLUG, the reader is SmolLM2-135M-Instruct",
+    "weak-revela": "Revela, the language model is SmolLM2-135M-Instruct",
 }
 """Arms of a weaker start: the encoder of the reader that has practised, with a new projection."""
 WEAKER_SHARED = ("weak-ict.retriever", "weak-ict.embeddings", "weak-ict.index")
@@ -97,9 +99,24 @@ CLAIMS = (
             ("16 candidates find more than 6", "weak-more"),
         )
     ),
+    *(
+        Claim(
+            f"{statement}, from a weaker start, all questions",
+            (f"{arm}.{ALL}", "recall@5"),
+            (f"{other}.{ALL}", "recall@5"),
+            least,
+        )
+        for statement, arm, other, least in (
+            ("REALM finds more than REPLUG of equal compute", "weak-realm", "weak-replug", LEAST),
+            ("REALM finds more than Revela of equal compute", "weak-realm", "weak-revela", LEAST),
+            ("Revela finds more than REPLUG of equal compute", "weak-revela", "weak-replug", LEAST_BETWEEN_REALMS),
+            ("REPLUG finds more than its start", "weak-replug", "weak-ict", LEAST_BETWEEN_REALMS),
+            ("Revela finds more than its start", "weak-revela", "weak-ict", LEAST_BETWEEN_REALMS),
+        )
+    ),
 )
 """Those on one set were written before seeds 0 to 2 ran. Those on all questions were written after these, and before seeds 3 to 5;
-those on recipes, and on random spans from a weaker start, before any of their runs."""
+those on recipes, on random spans from a weaker start, and on language models, before any of their runs."""
 
 PAGE = """# REALM on whole articles
 

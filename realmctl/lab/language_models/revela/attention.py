@@ -17,10 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -29,6 +32,8 @@ NAME = "realmctl-in-batch"
 """The implementation of attention that a model has, by transformers' registry, while it reads a batch."""
 EPSILON = 1e-6
 """Added to the length of the values, as in the authors' code."""
+ALIGNED = 8
+"""By how much heads are made wider for the length of the values: the fast kernels take widths that 8 divides, alike for keys and values."""
 
 
 @dataclass
@@ -39,6 +44,11 @@ class InBatch:
     similar_BB: Tensor | None = None
     kept: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
+    @cached_property
+    def tokens(self) -> list[int]:
+        """How many tokens each text has; padding stands at the ends."""
+        return self.mask_BL.sum(1).tolist()
+
 
 _BATCH: ContextVar[InBatch] = ContextVar("batch that is read")
 
@@ -46,18 +56,22 @@ _BATCH: ContextVar[InBatch] = ContextVar("batch that is read")
 def attend_in_batch(query_BALX: Tensor, key_BALX: Tensor, value_BALX: Tensor, batch: InBatch, scale: float) -> Tensor:
     """What each text reads of the others, [B, A, L, X]: the second part of the formula above.
 
-    The keys and values are of the texts read alone; they may have fewer heads than the queries, each for a group of them.
+    The keys and values are of the texts read alone; they may have fewer heads than the queries, each for a group of them. The length of a value is
+    read as one more part of it, so that one call gives both sums of the formula.
     """
     assert batch.similar_BB is not None
-    groups = query_BALX.shape[1] // key_BALX.shape[1]
-    key_BALX, value_BALX = (each.repeat_interleave(groups, dim=1) for each in (key_BALX, value_BALX))
+    texts, heads, _, width = query_BALX.shape
     length_BAL1 = torch.linalg.vector_norm(value_BALX, dim=-1, keepdim=True)
-    hidden_BL = batch.mask_BL == 0
+    value_BALX = F.pad(torch.cat([value_BALX, length_BAL1], -1), (0, ALIGNED - 1))
+    query_wide_BALX, key_BALX = (F.pad(each, (0, ALIGNED)) for each in (query_BALX, key_BALX))
+    key_BALX, value_BALX = (each.repeat_interleave(heads // each.shape[1], dim=1) for each in (key_BALX, value_BALX))
     read_BALX = torch.zeros_like(query_BALX)
-    for other in range(len(key_BALX)):
-        score_BALL = (query_BALX @ key_BALX[other].transpose(-1, -2)).float() * scale
-        weight_BALL = score_BALL.masked_fill(hidden_BL[other], -torch.inf).softmax(-1).to(query_BALX.dtype)
-        found_BALX = weight_BALL @ value_BALX[other] / (weight_BALL @ length_BAL1[other] + EPSILON)
+    for other, count in enumerate(batch.tokens):
+        key_ALX, value_ALX = key_BALX[other, :, :count], value_BALX[other, :, :count]
+        sums_BALX = F.scaled_dot_product_attention(
+            query_wide_BALX, key_ALX.expand(texts, -1, -1, -1), value_ALX.expand(texts, -1, -1, -1), scale=scale
+        )
+        found_BALX = sums_BALX[..., :width] / (sums_BALX[..., width : width + 1] + EPSILON)
         read_BALX = read_BALX + batch.similar_BB[:, other, None, None, None].to(found_BALX.dtype) * found_BALX
     return read_BALX
 
@@ -72,7 +86,11 @@ def _attention(
         batch.kept[layer] = (key, value)
         return own_BLAX, None
     scale = more.get("scaling") or query.shape[-1] ** -0.5
-    return own_BLAX + attend_in_batch(query, *batch.kept[layer], batch, scale).transpose(1, 2), None
+    # Computed again for the gradient: what it needs grows by the square of the batch, in each layer.
+    read_BALX = checkpoint(
+        attend_in_batch, query, *batch.kept[layer], batch, scale, use_reentrant=False, preserve_rng_state=False
+    )
+    return own_BLAX + read_BALX.transpose(1, 2), None
 
 
 AttentionInterface.register(NAME, _attention)
@@ -115,7 +133,7 @@ def in_batch_logits(net: PreTrainedModel, ids_BL: Tensor, mask_BL: Tensor, simil
 
 def similarity(query_BD: Tensor, block_BD: Tensor, temperature: float) -> Tensor:
     """Sim(i, j), float32 [B, B]: the softmax over the other texts of the cosines of their vectors, divided by the temperature."""
-    query_BD, block_BD = (nn.functional.normalize(each.float(), dim=-1) for each in (query_BD, block_BD))
+    query_BD, block_BD = (F.normalize(each.float(), dim=-1) for each in (query_BD, block_BD))
     cosine_BB = query_BD @ block_BD.T / temperature
     return cosine_BB.masked_fill(
         torch.eye(len(cosine_BB), dtype=torch.bool, device=cosine_BB.device), -torch.inf

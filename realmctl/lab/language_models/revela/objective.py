@@ -72,7 +72,7 @@ class RevelaObjective(Objective[RevelaBatch]):
             model.eval().requires_grad_(False)
         else:
             self.modules["language-model"] = model
-        self.documents = [rows for rows in rows_by_document(corpus) if len(rows) > 1]
+        self.documents = [rows for rows in rows_by_document(corpus, settings.group_by) if len(rows) > 1]
         if len(self.documents) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.documents)} documents of two blocks or more, and revela-init needs at least 2. Chunk longer "

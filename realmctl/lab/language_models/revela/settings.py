@@ -9,6 +9,7 @@ from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.settings.base import Optimizer, TrainSettings, rate
+from realmctl.training.settings.start import GroupBy
 
 
 class RevelaSettings(TrainSettings):
@@ -27,6 +28,7 @@ class RevelaSettings(TrainSettings):
         at_least=1,
         at_most=1024,
     )
+    group_by: GroupBy = setting(help_texts.GROUP_BY, default="document", advanced=True)
     lr: float = rate(1e-4)
     optimizer: Optimizer = setting(help_texts.OPTIMIZER, default="adamw", advanced=True)
     temperature: float = setting(
