@@ -14,6 +14,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.lab.language_models.models.files import load_language_model
 from realmctl.lab.language_models.revela.attention import InBatch, attend_in_batch, in_batch_logits, similarity
 from realmctl.lab.language_models.revela.revela_init import RevelaInit
+from stages.chunk import Chunk
 from tests.fixtures.chain import Stopped, stop_at
 from tests.fixtures.language_models import make_gpt2, make_llama, make_t5
 
@@ -114,8 +115,28 @@ def test_the_gradient_reaches_the_similarities(read):
     assert similar.grad[0].any() and not similar.grad[1:].any()
 
 
+def kept_bytes(net, texts):
+    """What is kept until the gradient, where this many texts read each other."""
+    ids, kept = torch.randint(5, 200, (texts, 40), generator=torch.Generator().manual_seed(0)), {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    similar = torch.full((texts, texts), 1 / texts, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        in_batch_logits(net, ids, torch.ones_like(ids), similar).sum().backward()
+    return sum(kept.values())
+
+
+def test_memory_grows_as_the_batch_and_not_as_its_square(tmp_path):
+    """A batch of 16 blocks with a model of 135 million weights took more than 20 GB while every pair was kept in every layer."""
+    net = load_language_model(make_gpt2(tmp_path / "lm")).net.eval()
+    assert kept_bytes(net, 16) < 2.5 * kept_bytes(net, 8)
+
+
 def stage(chain, lm, **more):
-    return RevelaInit(blocks=chain.blocks, retriever=chain.retriever, lm=str(lm), **{**SMALL, **more})
+    return RevelaInit(**{"blocks": chain.blocks, "retriever": chain.retriever, "lm": str(lm), **SMALL, **more})
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -149,6 +170,27 @@ def test_what_cannot_work_is_refused(chain, tmp_path):
         stage(chain, lm, blocks_each=6).make(tmp_path / "b")
     with pytest.raises(InputError, match="reads a source apart"):
         stage(chain, make_t5(tmp_path / "t5")).make(tmp_path / "c")
+
+
+def test_passages_of_one_source_are_a_document(chain, tmp_path):
+    """A corpus in BEIR's layout has a document for each passage, and Revela needs neighbours."""
+    rows = [
+        {"id": f"{page}#{k}", "title": f"T{page}", "text": f"Block {k} of {page}."}
+        for page in range(4)
+        for k in range(3)
+    ]
+    (tmp_path / "passages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    passages = Chunk(
+        corpus=(tmp_path / "passages.jsonl",), tokenizer=str(chain.blocks.path), keep_passages=True, workers=1
+    ).make(tmp_path / "blocks")
+    lm = make_gpt2(tmp_path / "lm")
+    with pytest.raises(
+        InputError, match=r"has 0 documents of two blocks or more.*use --group-by title or --group-by source"
+    ):
+        stage(chain, lm, blocks=passages).make(tmp_path / "a")
+    for by in ("source", "title"):
+        made = stage(chain, lm, blocks=passages, group_by=by, steps=1).make(tmp_path / by)
+        assert made.metrics["documents"] == 4
 
 
 @pytest.mark.slow

@@ -75,8 +75,8 @@ class RevelaObjective(Objective[RevelaBatch]):
         self.documents = [rows for rows in rows_by_document(corpus, settings.group_by) if len(rows) > 1]
         if len(self.documents) < 2:
             raise InputError(
-                f"{corpus.artifact} has {len(self.documents)} documents of two blocks or more, and revela-init needs at least 2. Chunk longer "
-                "documents, or use a smaller --max-wordpieces."
+                f"{corpus.artifact} has {len(self.documents)} documents of two blocks or more, and revela-init needs at least 2. If the documents "
+                "are passages, use --group-by title or --group-by source. Or chunk longer documents, or use a smaller --max-wordpieces."
             )
         count = math.ceil(settings.batch_size / settings.blocks_each)
         self.order = DataOrder(len(self.documents), min(count, len(self.documents)), settings.seed)
