@@ -33,6 +33,7 @@ WEAKER = {
     "weak-other": "REALM, candidates of other articles alone",
     "weak-taught": "REALM, p(z\\|x) taught by a reader that gets no gradient through it",
     "weak-more": "REALM, 16 candidates",
+    "weak-many": "REALM, 32 candidates in as much time",
     "weak-replug": "REPLUG, the reader is SmolLM2-135M-Instruct",
     "weak-revela": "Revela, the language model is SmolLM2-135M-Instruct",
 }
@@ -97,6 +98,7 @@ CLAIMS = (
             ("candidates of other articles alone find more than REALM's", "weak-other"),
             ("a detached reader teaches more than REALM's loss", "weak-taught"),
             ("16 candidates find more than 6", "weak-more"),
+            ("32 candidates in as much time find more than 6", "weak-many"),
         )
     ),
     *(
