@@ -206,6 +206,17 @@ MEASURED = {
         )
         for depth in (1, 5, 20)
     },
+    **{
+        f"wikipedia.{name}_{depth}": Measured(
+            "docs/results/wikipedia/report.md", rf"\n- \*\*{label}:[^\n]* recall@{depth} (\S+ \[[^]]*\])"
+        )
+        for name, label in (
+            ("replug", r"REPLUG from a weaker start\*\*, minus that start"),
+            ("revela", r"Revela from a weaker start\*\*, minus that start"),
+            ("over_revela", r"REALM from a weaker start\*\*, minus Revela of equal compute"),
+        )
+        for depth in (1, 5, 20)
+    },
     "wikipedia.taught": Measured(
         "docs/results/wikipedia/report.md", r"\n\| a detached reader teaches more [^\n]* (-?\.\d+ \[[^]]*\]), > 0"
     ),

@@ -285,6 +285,9 @@ COMPARED = {
     ("weak-realm", "weak-orqa"): "**REALM from a weaker start**, minus ORQA of equal compute",
     ("weak-realm", "weak-ict"): "**REALM from a weaker start**, minus that start",
     ("weak-realm", "weak-random-span"): "**Salient spans from a weaker start**, minus random spans",
+    ("weak-replug", "weak-ict"): "**REPLUG from a weaker start**, minus that start",
+    ("weak-revela", "weak-ict"): "**Revela from a weaker start**, minus that start",
+    ("weak-realm", "weak-revela"): "**REALM from a weaker start**, minus Revela of equal compute",
 }
 """The lines of the summary."""
 
