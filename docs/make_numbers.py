@@ -196,7 +196,7 @@ MEASURED = {
     **{
         f"wikipedia.{name}_{depth}": Measured(
             "docs/results/wikipedia/report.md",
-            rf"\n- \*\*{label}\*\*, minus (?!that start)[^\n]* recall@{depth} (\S+ \[[^]]*\])",
+            rf"\n- \*\*{label}\*\*, minus (?!that start|Revela)[^\n]* recall@{depth} (\S+ \[[^]]*\])",
         )
         for name, label in (
             ("realm", "REALM"),

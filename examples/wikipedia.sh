@@ -47,7 +47,11 @@ mkdir -p "$FOLDER/world/corpus"
 realmctl chunk "$FOLDER/world/corpus" --tokenizer "$ENCODER" --max-wordpieces "$WORDPIECES" --out "$FOLDER/artifacts/blocks" >&2
 "$PYTHON" "$HERE/recorded/held_questions.py" "$FOLDER/artifacts/blocks" "$FOLDER/world" "$@" >&2
 if [ -n "$PLAN" ]; then
-  realmctl plan "$HERE/wikipedia.yaml" --var "world=$FOLDER/world" --var "practice=$ENCODER" "${more[@]}"
+  planned=()
+  for arm in $ARMS; do
+    for name in nq webq trec selqa; do planned+=(--until "$arm.$name"); done
+  done
+  realmctl plan "$HERE/wikipedia.yaml" "${planned[@]}" ${READER_LM:+--var "lm=$READER_LM"} --var "world=$FOLDER/world" --var "practice=$ENCODER" "${more[@]}"
 fi
 left() { echo $((MINUTES * 60 - SECONDS)); } # seconds
 is_over() { [ -n "$MINUTES" ] && [ "$(left)" -le 0 ]; }

@@ -260,7 +260,8 @@ def _weaker(ledger: Ledger) -> str:
     seeds = len(_of_all(ledger, "weak-realm", DEPTHS[0]))
     return (
         "## From a weaker start\n\nThe encoder of the reader that has practised, with a new projection and ICT; all questions together, "
-        f'{seeds} seed{"s" * (seeds != 1)}, on {run.made_with["processor"]}. `ARMS="{" ".join(WEAKER)}"`, `VARS="{settings}"`.\n\n'
+        f'{seeds} seed{"s" * (seeds != 1)}, on {run.made_with["processor"]}. `ARMS="{" ".join(WEAKER)}"`, `VARS="{settings}"`, and '
+        "`READER_LM`, the folder of the language model.\n\n"
         "Minutes are of one core, with embeddings.\n\n"
         f"{table(['', *DEPTHS, 'minutes'], found)}\n\n"
     )

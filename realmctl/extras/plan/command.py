@@ -30,6 +30,7 @@ class Plan(Command):
     index_age: int | None = setting(
         "Target age of the index in steps; prints how many such machines it takes.", default=None, at_least=1
     )
+    until: tuple[str, ...] = setting("Plan only this output and what it needs. Give it again for more.", default=())
     var: tuple[str, ...] = setting(help_texts.VARIABLE, default=())
 
     def run(self, show: Show) -> None:
@@ -38,4 +39,5 @@ class Plan(Command):
 
         aging = Aging(self.refresh_devices, self.index_age)
         known = available_stages.available_stages()
-        show(make_plan(self.file, dict(map(pair, self.var)), known, aging, self.blocks), pipeline_plan_text)
+        variables = dict(map(pair, self.var))
+        show(make_plan(self.file, variables, known, aging, self.blocks, self.until), pipeline_plan_text)

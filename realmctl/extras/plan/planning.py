@@ -7,7 +7,7 @@ artifact, on which the stages after it are tried; the work of these grows with t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from realmctl.amounts import duration_text, size_text
@@ -65,7 +65,12 @@ class PipelinePlan:
 
 
 def make_plan(
-    file: Path, variables: Mapping[str, str], stages: Mapping[str, type[Stage]], aging: Aging, blocks: int | None = None
+    file: Path,
+    variables: Mapping[str, str],
+    stages: Mapping[str, type[Stage]],
+    aging: Aging,
+    blocks: int | None = None,
+    until: Sequence[str] = (),
 ) -> PipelinePlan:
     """Return the plan of a pipeline file. Nothing is written but temporary files.
 
@@ -75,15 +80,17 @@ def make_plan(
         stages: {command: stage} of the stages that it may name.
         aging: What is asked of the index of `pretrain`.
         blocks: Number of blocks that each `chunk` will make, instead of those of its corpus.
+        until: Outputs that are planned, with what they need; all of them where none is named.
 
     Raises:
         ConfigError: The file, or a value in it, is wrong.
         InputError: A file that a stage reads from outside is not found.
     """
     pipeline = pipeline_file.read(file, stages, variables, None)
+    wanted = {step.name for name in until or (None,) for step in pipeline.until(name)}
     with temporary_folder() as folder:
         planner = _Planner(pipeline, folder, aging, blocks)
-        rows = tuple(planner.row(step) for step in pipeline.steps)
+        rows = tuple(planner.row(step) for step in pipeline.steps if step.name in wanted)
     return PipelinePlan(
         blocks=planner.blocks,
         stages=rows,

@@ -69,6 +69,16 @@ def test_a_chain_is_planned_and_nothing_is_written(realmctl, pipeline):
     assert "together" in text and "index: a refresh takes" in text
 
 
+def test_a_part_is_planned_with_what_it_needs(realmctl, pipeline):
+    """What is not asked for is not tried: its model may not be at hand."""
+    whole = Path(pipeline).read_text()
+    Path("q.yaml").write_text(f"{whole}  questions: {{stage: generate-queries, blocks: blocks, lm: not/here}}\n")
+    plan = planned(realmctl, "q.yaml", "--until", "embeddings", "--until", "spans")
+    assert {row["name"] for row in plan["stages"]} == {"blocks", "spans", "encoder", "retriever", "embeddings"}
+    code, _, err = realmctl("plan", "q.yaml", "--until", "nothing")
+    assert code == 2 and "--until nothing: this file makes" in err
+
+
 def test_a_number_of_blocks_stands_for_the_corpus(realmctl, pipeline):
     """Work that grows with the blocks grows with that number, and steps do not."""
     plan = planned(realmctl, pipeline, "--blocks", "1000000", "--refresh-devices", "4")
