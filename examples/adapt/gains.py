@@ -56,7 +56,10 @@ NAMES = {
     "realm-judged": "REALM after `adapt`, kept unless a loss is measured",
     "realm-apart": "REALM after `adapt`, candidates of other articles alone, kept unless a loss is measured",
     "realm-large": "REALM after the encoder, 400 steps of 64 sentences",
+    "realm-encoder": "REALM after the encoder, 100 steps of 8 sentences",
     "causal": "a frozen causal language model as reader",
+    "replug": "REPLUG: the same, with its loss",
+    "revela": "Revela, 26 steps of 16 passages",
     "generated": "questions of a language model",
     "generated-hard": "questions of a language model, with hard negatives",
 }
@@ -71,7 +74,10 @@ STARTS = {
     "realm-judged": "ict-kept",
     "realm-apart": "ict-kept",
     "realm-large": "encoder",
+    "realm-encoder": "encoder",
     "causal": "encoder",
+    "replug": "encoder",
+    "revela": "encoder",
 }
 """What each arm of REALM starts from."""
 

@@ -184,6 +184,10 @@ JUDGED = replace(SMALL, more={**UNLESS_LOST, "cloze_every": 50})
 """The same, kept unless cloze recall shows a loss."""
 APART = replace(SMALL, more={**JUDGED.more, "exclude_own": "source"})
 """The same, with no candidate from the passage's own source: passages `630-0` and `630-1` are of one."""
+ENCODER = replace(SMALL, steps=100, retriever_lr=2e-5)
+"""After the encoder as published, in about as many seconds as `causal`."""
+REVELA_STEPS = 26
+"""In as many seconds."""
 SHORT = replace(SMALL, steps=100, retriever_lr=2e-5)
 TRIALS: Mapping[str, Mapping[str, Any]] = {
     "realm-short": {},
@@ -215,16 +219,26 @@ def _realm(name: str, sizes: Reading, after: str) -> Callable[[Bench], Artifact]
     return arm
 
 
-def _by_language_model(bench: Bench) -> Artifact | None:
-    """REALM's loop with a frozen causal language model that reads the second part of each passage; None where there is no model."""
+def _by_language_model(name: str, **loss: Any) -> Callable[[Bench], Artifact | None]:
+    def arm(bench: Bench) -> Artifact | None:
+        """REALM's loop with a frozen causal language model that reads the second part of each passage; None where there is no model."""
+        if bench.reader_lm is None:
+            return None
+        model = bench.made(
+            "pretrain", name, blocks=bench.blocks, retriever=bench.start, index=index_of(bench, bench.start, "encoder"), reader_lm=bench.reader_lm,
+            block_prompt="{title}\n{block}\n\n", target="continuation", marginal="sequence", steps=40, batch_size=8, candidates=5, lr=2e-5, warmup=5, optimizer="adamw",
+            dropout=0.0, refresh="inline", refresh_every=20, seed=bench.seed, **loss,
+        )  # fmt: skip
+        return model.part("retriever")
+
+    return arm
+
+
+def _revela(bench: Bench) -> Artifact | None:
+    """In-batch attention of a causal language model that learns too; None where there is no model."""
     if bench.reader_lm is None:
         return None
-    model = bench.made(
-        "pretrain", "causal", blocks=bench.blocks, retriever=bench.start, index=index_of(bench, bench.start, "encoder"), reader_lm=bench.reader_lm,
-        block_prompt="{title}\n{block}\n\n", target="continuation", marginal="sequence", steps=40, batch_size=8, candidates=5, lr=2e-5, warmup=5, optimizer="adamw",
-        dropout=0.0, refresh="inline", refresh_every=20, seed=bench.seed,
-    )  # fmt: skip
-    return model.part("retriever")
+    return bench.trained("revela-init", "revela", lm=bench.reader_lm, group_by="source", steps=REVELA_STEPS, warmup=2)
 
 
 def _generated(name: str, hard_negatives: int) -> Callable[[Bench], Artifact | None]:
@@ -306,7 +320,10 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "realm-apart": _realm("realm-apart", APART, "ict-kept"),
     "realm-large": _realm("realm-large", LARGE, "encoder"),
     **{name: _realm(name, replace(SHORT, more=more), "ict-kept") for name, more in TRIALS.items()},
-    "causal": _by_language_model,
+    "realm-encoder": _realm("realm-encoder", ENCODER, "encoder"),
+    "causal": _by_language_model("causal"),
+    "replug": _by_language_model("replug", retriever_loss="replug"),
+    "revela": _revela,
     "generated": _generated("generated", 0),
     "generated-hard": _generated("generated-hard", 1),
     **{f"labels-{count}": _labelled(count) for count in LABELS},
