@@ -36,11 +36,11 @@ ROOMS = ("realmctl.extras", "realmctl.lab")
 """The packages whose folders and files are rooms. Either may be deleted."""
 GROUPS = (
     *("stages", "commands", "groups", "presets", "formats", "families", "indexes", "searchers", "rankers", "filters"),
-    *("rerankers", "answerers", "readers", "retriever_losses", "candidate_sources", "maskings", "refreshes"),
-    *("taggers", "cutters", "heads", "projections", "poolings", "encoder_sources", "executors", "trackers"),
-    *("remotes", "options.adapt", "options.ask", "options.build-index", "options.eval-beir", "options.eval-cloze"),
-    *("options.eval-em", "options.eval-run", "options.eval-utility", "options.mlm-init", "options.pretrain"),
-    *("options.run", "options.training"),
+    *("rerankers", "answerers", "readers", "retriever_losses", "objectives", "candidate_sources", "maskings"),
+    *("refreshes", "taggers", "cutters", "heads", "projections", "poolings", "encoder_sources", "executors"),
+    *("trackers", "remotes", "options.adapt", "options.ask", "options.build-index", "options.eval-beir"),
+    *("options.eval-cloze", "options.eval-em", "options.eval-run", "options.eval-utility", "options.mlm-init"),
+    *("options.pretrain", "options.run", "options.training"),
 )
 """The groups in which rooms may offer something, without `realmctl.`."""
 

@@ -1,18 +1,17 @@
-"""What trainings find by name: readers, losses, sources of candidates and refreshes of pre-training, and fitted starts. Nothing heavy is imported here."""
+"""What trainings find by name: objectives, readers, losses, sources of candidates and refreshes of pre-training, and fitted starts. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
 from realmctl.registry import Registry
 
 READERS = Registry(
-    "reader of pre-training",
-    group="realmctl.readers",
-    core={"masked": "realmctl.training.readers:MaskedReader"},
+    "reader of pre-training", group="realmctl.readers", core={"masked": "realmctl.training.readers:MaskedReader"}
+)
+OBJECTIVES = Registry(
+    "objective of pre-training", group="realmctl.objectives", core={"realm": "realmctl.training.realm:RealmObjective"}
 )
 RETRIEVER_LOSSES = Registry(
-    "loss of the retriever",
-    group="realmctl.retriever_losses",
-    core={"marginal": "realmctl.training.losses:Marginal"},
+    "loss of the retriever", group="realmctl.retriever_losses", core={"marginal": "realmctl.training.losses:Marginal"}
 )
 CANDIDATE_SOURCES = Registry(
     "source of candidates",

@@ -17,7 +17,7 @@ from realmctl.training.evaluation.on_cloze import ClozeQueries, train_on_cloze
 from realmctl.training.index_shards import open_own_shard
 from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.pretrain_watch import PretrainWatch
-from realmctl.training.names import NEVER
+from realmctl.training.names import NEVER, OBJECTIVES
 from realmctl.training.realm import RealmObjective
 from realmctl.training.refresh.index_in_use import (
     IndexInUse,
@@ -28,20 +28,10 @@ from realmctl.training.refresh.index_in_use import (
 from realmctl.training.settings.pretrain import PretrainSettings
 
 
-def pretrain(
-    settings: PretrainSettings, out: Writer, *, objective: type[RealmObjective] = RealmObjective
-) -> dict[str, Any]:
-    """Pre-train retriever and reader together, and write both with the index of the trained retriever.
-
-    Args:
-        settings: Those of the run.
-        out: The artifact being written.
-        objective: What a step draws and computes. A stage of your own may name a subclass with other steps.
-
-    Returns:
-        Metrics.
-    """
+def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
+    """Pre-train retriever and reader together, and write both to `out`, with the index of the trained retriever. Returns metrics."""
     retriever = Retriever.load(settings.retriever.path, settings.dropout)
+    objective = OBJECTIVES.load(settings.objective, RealmObjective)
     settings = _within_minutes(settings, retriever, out, objective)
     with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
         realm = objective(settings, retriever, in_use)
@@ -60,7 +50,7 @@ def pretrain(
 
 
 def _within_minutes(
-    settings: PretrainSettings, retriever: Retriever, out: Writer, objective: type[RealmObjective] = RealmObjective
+    settings: PretrainSettings, retriever: Retriever, out: Writer, objective: type[RealmObjective]
 ) -> PretrainSettings:
     """The settings with the steps that fit into the minutes. What is timed has an index of its own, so the run's own knows nothing of it."""
     if settings.seconds is None:

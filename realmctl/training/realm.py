@@ -166,7 +166,10 @@ class RealmObjective(Objective[Micro]):
             return []
         rows_BN = self.drawn_BN = self.candidates_of(drawn, query_BD)
         found_B = (rows_BN != ABSENT).any(1)  # without the null document every block may be excluded
-        drawn, rows_BN = [drawn[place] for place in np.flatnonzero(found_B)], rows_BN[found_B]
+        return self.micros([drawn[place] for place in np.flatnonzero(found_B)], rows_BN[found_B])
+
+    def micros(self, drawn: Sequence[Query], rows_BN: NDArray[np.int64]) -> Sequence[Micro]:
+        """Return micro-batches of queries with these candidates, the batch of a step with those of the other processes."""
         counted = sum(map(self.reader.hidden, drawn)) if self.settings.per_token else len(drawn)
         normaliser, parts = float(max(1, data_parallel.total(counted))), slices(len(drawn), self.settings.at_once)
         return [Micro(self.batch(drawn[part]), rows_BN[part], normaliser) for part in parts]

@@ -365,16 +365,18 @@ def test_bm25_brings_the_blocks_that_share_words(plugged, chain):
     assert found.nearest(queries, np.zeros((2, 1), np.float32), 4)[:, 0].tolist() == [3, 17]
 
 
-def test_the_objective_of_a_stage_is_that_of_pretrain_with_a_reward(plugged, chain, tmp_path):
-    stage = importlib.import_module("realmctl_example.stages.pretrain_spread").PretrainSpread
-    realm = pretrain(chain, steps=2, dropout=0.0)
-    plain, spread = realm.make(tmp_path / "plain"), stage(**vars(realm)).make(tmp_path / "spread")
+def test_an_objective_with_a_reward_trains_in_place_of_realms(plugged, chain, tmp_path):
+    plain, spread = (
+        pretrain(chain, steps=2, dropout=0.0, objective=name).make(tmp_path / name) for name in ("realm", "spread")
+    )
     first = [json.loads(artifact.file("metrics.jsonl").read_text().splitlines()[0]) for artifact in (plain, spread)]
     assert spread.kind == "model" and first[1]["entropy"] > 0
     assert first[1]["loss"] < first[0]["loss"]
 
 
-@pytest.mark.parametrize("option", ["--masking", "--candidates-from", "--refresh", "--reader", "--retriever-loss"])
+@pytest.mark.parametrize(
+    "option", ["--masking", "--candidates-from", "--refresh", "--reader", "--retriever-loss", "--objective"]
+)
 def test_an_unknown_name_lists_the_known_ones(plugged, chain, realmctl, option):
     parts = [f"--{name}={getattr(chain, name).path}" for name in ("blocks", "spans", "retriever", "index", "encoder")]
     code, _, err = realmctl("pretrain", *parts, option, "nonsense")

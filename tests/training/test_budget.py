@@ -14,6 +14,7 @@ from realmctl.training.budget import within_minutes
 from realmctl.training.evaluation import on_cloze
 from realmctl.training.evaluation.on_cloze import ClozeQueries
 from realmctl.training.monitoring import candidate_watch
+from realmctl.training.realm import RealmObjective
 from stages.ict_init import IctInit
 from tests.fixtures.chain import Chain, Stopped, metrics_of, pretrain, stop_at
 
@@ -76,7 +77,7 @@ def test_the_refreshes_of_pretraining_take_their_part_of_the_time(chain: Chain, 
 
     def steps(**settings: object) -> int:
         stage = pretrain(chain, steps=9999, minutes=100.0, refresh_every=2, **settings)
-        return module._within_minutes(stage, started, Out(tmp_path / str(settings))).steps
+        return module._within_minutes(stage, started, Out(tmp_path / str(settings)), RealmObjective).steps
 
     assert steps() == pytest.approx(5700 / (1 + 4 / 2), abs=3)
     assert steps(refresh="background") == steps(refresh="lockstep") == steps()  # on the same CPU

@@ -1,4 +1,4 @@
-"""The objective of `pretrain-spread`: REALM's, with a reward for a retriever that does not bet on one block."""
+"""The objective `spread` of `pretrain --objective`: REALM's, with a reward for a retriever that does not bet on one block."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from realmctl.pipeline import (
 )
 from realmctl.spans.settings import MASKINGS
 from realmctl.training.monitoring.alarms import AlarmName
-from realmctl.training.names import CANDIDATE_SOURCES, NEVER, READERS, RETRIEVER_LOSSES, refresh_names
+from realmctl.training.names import CANDIDATE_SOURCES, NEVER, OBJECTIVES, READERS, RETRIEVER_LOSSES, refresh_names
 from realmctl.training.settings.base import LARGEST_BATCH, TrainSettings, rate
 from realmctl.training.settings.cloze import ClozeSettings
 from realmctl.training.settings.start import BertSettings, ExcludeOwn
@@ -123,6 +123,9 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token.",
         default=None,
         advanced=True,
+    )
+    objective: str = setting(
+        "What a step draws and computes. realm: REALM's.", default="realm", choices=OBJECTIVES.names, advanced=True
     )
     retriever_loss: str = setting(
         "What the retriever learns. marginal: to make what is hidden likely (REALM).",

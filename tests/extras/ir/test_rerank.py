@@ -294,7 +294,7 @@ def test_the_reranker_scores_in_mining_what_it_has_not_read_yet(
     monkeypatch.setattr(CrossEncoder, "scores", lambda self, pairs: read.extend(pairs) or plain(self, pairs))
     given = {"blocks": chain.blocks, "qrels": qrels, "negatives": 12}
     mined = MineNegatives(ranking=again, cross_encoder=str(cross_encoder), **given).make(tmp_path / "n")
-    known = dict(read_run(again.file("run.trec")))
+    known, model = dict(read_run(again.file("run.trec"))), CrossEncoder.open(cross_encoder, "cpu")
     first, unread = {query: names[:3] for query, names in ranked(again).items()}, 0
     for record in map(json.loads, mined.file("train.jsonl").read_text(encoding="utf-8").splitlines()):
         query = record["query_id"]
@@ -304,9 +304,7 @@ def test_the_reranker_scores_in_mining_what_it_has_not_read_yet(
             if name in first[query]:
                 assert one["score"] == pytest.approx(known[query][name], abs=1e-6)
             pair = Pair(record["query"], one["title"], one["text"])
-            assert one["score"] == pytest.approx(
-                float(plain(CrossEncoder.open(cross_encoder, "cpu"), [pair])[0]), abs=1e-5
-            )
+            assert one["score"] == pytest.approx(float(plain(model, [pair])[0]), abs=1e-5)
     assert len(read) == unread > 0
     whole = MineNegatives(ranking=ranking, cross_encoder=str(cross_encoder), **given)
     del read[:]
