@@ -34,6 +34,8 @@ WEAKER = {
     "weak-taught": "REALM, p(z\\|x) taught by a reader that gets no gradient through it",
     "weak-more": "REALM, 16 candidates",
     "weak-many": "REALM, 32 candidates in as much time",
+    "weak-beside": "REALM, ICT's loss beside, in as much time",
+    "weak-useful": "REALM, the half of the spans that blocks help most with, in as much time",
     "weak-replug": "REPLUG, the reader is SmolLM2-135M-Instruct",
     "weak-revela": "Revela, the language model is SmolLM2-135M-Instruct",
 }
@@ -99,6 +101,8 @@ CLAIMS = (
             ("a detached reader teaches more than REALM's loss", "weak-taught"),
             ("16 candidates find more than 6", "weak-more"),
             ("32 candidates in as much time find more than 6", "weak-many"),
+            ("ICT's loss beside finds more than REALM's alone, in as much time", "weak-beside"),
+            ("spans that blocks help with find more than all, in as much time", "weak-useful"),
         )
     ),
     *(
