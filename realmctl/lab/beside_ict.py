@@ -38,13 +38,18 @@ class BesideIct(RealmObjective):
         )  # fmt: skip
         self.ict = InverseClozeObjective(retriever, self.corpus, self.collator, pairs)
 
+    @property
+    def chance(self) -> float:
+        """Both losses of a model that tells nothing apart, in nats; 0 where REALM's is not known."""
+        return super().chance and super().chance + self.ict.chance
+
     def draw(self, step: int) -> Sequence[Micro | PairChunk]:  # type: ignore[override]
         """The micro-batches of both tasks."""
         return [*super().draw(step), *self.ict.draw(step)]
 
     def loss(self, part: Micro | PairChunk) -> tuple[Tensor, Sums]:
-        """The loss of a micro-batch of either task. The metrics of the inverse cloze task are `ict_loss` and `ict_accuracy`."""
+        """The loss of a micro-batch of either task. `ict_accuracy` is the share of the sentences that find their block."""
         if isinstance(part, Micro):
             return super().loss(part)
         loss, sums = self.ict.loss(part)
-        return loss, {"ict_loss": (loss.detach(), 1.0), "ict_accuracy": sums["accuracy"]}
+        return loss, {"ict_accuracy": sums["accuracy"]}

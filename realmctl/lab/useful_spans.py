@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from realmctl.execution import processes
 from realmctl.models.evaluating import evaluating
 from realmctl.models.marginal import retrieval_utility
 from realmctl.training import data_parallel
@@ -27,7 +28,7 @@ class UsefulSpans(RealmObjective):
     """REALM's loss (equation 1) of the sentences whose best block helps the reader most, of `POOL` times as many.
 
     A block helps by log p(y|z,x) - log p(y|null,x), its retrieval utility (section 4.5), here in nats a hidden wordpiece. It is computed with the weights in
-    training, without gradients. Each process chooses among its own sentences.
+    training, without gradients. Several processes choose together, so one may have more of the batch than another.
     """
 
     def draw(self, step: int) -> Sequence[Micro]:
@@ -41,8 +42,10 @@ class UsefulSpans(RealmObjective):
         parts = self._searched(drawn)
         if not data_parallel.anyone(bool(parts)):
             return []
-        helped_B = np.concatenate([np.empty(0), *map(self.helped, parts)])
-        kept = np.sort(np.argsort(-helped_B, kind="stable")[: -(-len(helped_B) // POOL)])
+        helped = data_parallel.gather_rows(np.concatenate([np.empty(0), *map(self.helped, parts)]))
+        of_all, first = np.concatenate(helped), sum(map(len, helped[: processes.rank()]))
+        best = np.argsort(-of_all, kind="stable")[: -(-len(of_all) // POOL)] - first
+        kept = np.sort(best[(best >= 0) & (best < len(helped[processes.rank()]))])
         queries = [query for part in parts for query in part.asked.queries]
         rows_BN = np.concatenate([self.drawn_BN[:0], *(part.rows_BN for part in parts)])
         return self.micros([queries[place] for place in kept], rows_BN[kept])

@@ -37,8 +37,9 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
         realm = objective(settings, retriever, in_use)
         watch = PretrainWatch(realm)
         observers = [IndexRenewal(in_use, retriever), watch]
-        chance = realm.loss_of.chance(realm.reader.chance)
-        metrics = train_on_cloze(realm, retriever, settings, settings.blocks, out, "pretrain", observers, chance=chance)
+        metrics = train_on_cloze(
+            realm, retriever, settings, settings.blocks, out, "pretrain", observers, chance=realm.chance
+        )
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
     with trained_weights(settings, out, "pretrain"):

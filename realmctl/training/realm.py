@@ -138,6 +138,11 @@ class RealmObjective(Objective[Micro]):
         self.candidates = min(settings.candidates, len(self.corpus) + settings.null_document)
         self.drawn_BN: NDArray[np.int64] = np.empty((0, self.candidates), dtype=np.int64)
 
+    @property
+    def chance(self) -> float:
+        """The loss of a model that tells nothing apart, in nats; 0 where it is not known."""
+        return self.loss_of.chance(self.reader.chance)
+
     # A step draws sentences, hides spans and searches (sections 3.4 and 3.3).
 
     def draw(self, step: int) -> Sequence[Micro]:
