@@ -58,7 +58,7 @@ NAMES = {
     "realm-large": "REALM after the encoder, 400 steps of 64 sentences",
     "realm-encoder": "REALM after the encoder, 100 steps of 8 sentences",
     "causal": "a frozen causal language model as reader",
-    "replug": "REPLUG: the same, with its loss",
+    "replug": "REPLUG, a frozen causal language model as reader",
     "revela": "Revela, 26 steps of 16 passages",
     "generated": "questions of a language model",
     "generated-hard": "questions of a language model, with hard negatives",
