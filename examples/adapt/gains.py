@@ -60,6 +60,7 @@ NAMES = {
     "causal": "a frozen causal language model as reader",
     "replug": "REPLUG, a frozen causal language model as reader",
     "revela": "Revela, 26 steps of 16 passages",
+    "revela-short": "Revela, 18 steps of 16 passages",
     "generated": "questions of a language model",
     "generated-hard": "questions of a language model, with hard negatives",
 }
@@ -78,6 +79,7 @@ STARTS = {
     "causal": "encoder",
     "replug": "encoder",
     "revela": "encoder",
+    "revela-short": "encoder",
 }
 """What each arm of REALM starts from."""
 

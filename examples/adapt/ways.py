@@ -186,8 +186,6 @@ APART = replace(SMALL, more={**JUDGED.more, "exclude_own": "source"})
 """The same, with no candidate from the passage's own source: passages `630-0` and `630-1` are of one."""
 ENCODER = replace(SMALL, steps=100, retriever_lr=2e-5)
 """After the encoder as published, in about as many seconds as `causal`."""
-REVELA_STEPS = 26
-"""In as many seconds."""
 SHORT = replace(SMALL, steps=100, retriever_lr=2e-5)
 TRIALS: Mapping[str, Mapping[str, Any]] = {
     "realm-short": {},
@@ -234,11 +232,14 @@ def _by_language_model(name: str, **loss: Any) -> Callable[[Bench], Artifact | N
     return arm
 
 
-def _revela(bench: Bench) -> Artifact | None:
-    """In-batch attention of a causal language model that learns too; None where there is no model."""
-    if bench.reader_lm is None:
-        return None
-    return bench.trained("revela-init", "revela", lm=bench.reader_lm, group_by="source", steps=REVELA_STEPS, warmup=2)
+def _revela(name: str, steps: int) -> Callable[[Bench], Artifact | None]:
+    def arm(bench: Bench) -> Artifact | None:
+        """In-batch attention of a causal language model that learns too; None where there is no model."""
+        if bench.reader_lm is None:
+            return None
+        return bench.trained("revela-init", name, lm=bench.reader_lm, group_by="source", steps=steps, warmup=2)
+
+    return arm
 
 
 def _generated(name: str, hard_negatives: int) -> Callable[[Bench], Artifact | None]:
@@ -323,7 +324,8 @@ ARMS: Mapping[str, Callable[[Bench], Artifact | None]] = {
     "realm-encoder": _realm("realm-encoder", ENCODER, "encoder"),
     "causal": _by_language_model("causal"),
     "replug": _by_language_model("replug", retriever_loss="replug"),
-    "revela": _revela,
+    "revela": _revela("revela", 26),
+    "revela-short": _revela("revela-short", 18),
     "generated": _generated("generated", 0),
     "generated-hard": _generated("generated-hard", 1),
     **{f"labels-{count}": _labelled(count) for count in LABELS},
