@@ -23,7 +23,6 @@ from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.making import make_version, write_version
 from realmctl.questions.per_query import PER_QUERY
 
-MEASURES = "nDCG@10 AP R@100"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 KIND, TABLE = "collection-scores", "table.csv"
 
