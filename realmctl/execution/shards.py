@@ -177,7 +177,8 @@ def _pool(
     before, switch = set(multiprocessing.active_children()), sys.getswitchinterval()
     pool = ProcessPoolExecutor(workers, context, _start, (initializer, initargs))
     try:
-        pool.submit(os.getpid)  # forks now, before `units` may start threads
+        with _handlers_first(context):
+            pool.submit(os.getpid)  # forks now, before `units` may start threads
         sys.setswitchinterval(SWITCH_SECONDS)
         yield pool
         pool.shutdown()
@@ -188,6 +189,19 @@ def _pool(
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _handlers_first(context: BaseContext) -> Iterator[None]:
+    """Let signals to a fork wait until it has its own handlers. Its parent's would hear them and do nothing."""
+    if context.get_start_method() != "fork":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Worker(SpawnProcess):
@@ -233,6 +247,7 @@ def _start(initializer: Callable[..., None] | None, initargs: tuple[object, ...]
             signal.signal(number, signal.SIG_IGN)
         elif signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         if initializer:

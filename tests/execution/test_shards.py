@@ -169,8 +169,10 @@ def test_a_process_without_threads_is_a_worker_and_forks_the_others(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_forks_end_with_their_parent_and_without_its_handlers(tmp_path, number):
+    """Also while they start, which takes them long here."""
     code = (
-        "import multiprocessing, os, signal; from pathlib import Path; from realmctl.execution.shards import map_units; from tests.fixtures.shard_functions import sleep\n"
+        "import multiprocessing, os, signal, time; from pathlib import Path; from realmctl.execution import shards; from realmctl.execution.shards import map_units; from tests.fixtures.shard_functions import sleep\n"
+        "shards.standard_streams.prepare = lambda: time.sleep(0.5)\n"
         "signal.signal(signal.SIGTERM, lambda *_: Path('handled').open('a').write(f'{os.getpid()} '))\n"
         "for _ in map_units(sleep, range(9), 2, here=True): print(os.getpid(), multiprocessing.active_children()[0].pid, flush=True)"
     )

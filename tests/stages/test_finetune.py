@@ -19,13 +19,13 @@ SMALL = ["--steps", "2", "--batch-size", "2", "--retriever-beam", "8", "--reader
 
 
 @pytest.fixture(scope="module")
-def model(chain):
-    return pretrain(chain, steps=2).make(chain.folder / "model")
+def model(chain, tmp_path_factory):
+    return pretrain(chain, steps=2).make(tmp_path_factory.mktemp("finetune") / "model")
 
 
 @pytest.fixture(scope="module")
 def qa_model(chain, model):
-    return finetune(chain, model, steps=2).make(chain.folder / "qa-model")
+    return finetune(chain, model, steps=2).make(model.path.parent.parent / "qa-model")
 
 
 def realmctl(*arguments):
