@@ -35,7 +35,7 @@ WORDPIECES=${WORDPIECES:-96} # of a block
 RESULTS=${RESULTS:-$FOLDER/runs.jsonl}
 PAGE=${PAGE:-$FOLDER/report.md}
 NOTES=${NOTES:-} # a Markdown file that ends the page
-READER_LM=${READER_LM:-} # folder of a causal language model, for the arms weak-replug and weak-revela
+READER_LM=${READER_LM:-} # folder of a causal language model, for the arms weak-causal, weak-replug and weak-revela
 PYTHON=${PYTHON:-python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 : "${ENCODER:?ENCODER must name the folder of a sentence encoder}"

@@ -36,6 +36,7 @@ WEAKER = {
     "weak-many": "REALM, 32 candidates in as much time",
     "weak-beside": "REALM, ICT's loss beside, in as much time",
     "weak-useful": "REALM, the half of the spans that blocks help most with, in as much time",
+    "weak-causal": "REALM, the reader is SmolLM2-135M-Instruct, frozen",
     "weak-replug": "REPLUG, the reader is SmolLM2-135M-Instruct",
     "weak-revela": "Revela, the language model is SmolLM2-135M-Instruct",
 }
@@ -116,6 +117,18 @@ CLAIMS = (
             ("REALM finds more than REPLUG of equal compute", "weak-realm", "weak-replug", LEAST),
             ("REALM finds more than Revela of equal compute", "weak-realm", "weak-revela", LEAST),
             ("Revela finds more than REPLUG of equal compute", "weak-revela", "weak-replug", LEAST_BETWEEN_REALMS),
+            (
+                "REALM's masked reader teaches more than a frozen causal one",
+                "weak-realm",
+                "weak-causal",
+                LEAST_BETWEEN_REALMS,
+            ),
+            (
+                "REALM with a frozen causal reader finds more than its start",
+                "weak-causal",
+                "weak-ict",
+                LEAST_BETWEEN_REALMS,
+            ),
             ("REPLUG finds more than its start", "weak-replug", "weak-ict", LEAST_BETWEEN_REALMS),
             ("Revela finds more than its start", "weak-revela", "weak-ict", LEAST_BETWEEN_REALMS),
         )
@@ -290,6 +303,7 @@ COMPARED = {
     ("weak-realm", "weak-orqa"): "**REALM from a weaker start**, minus ORQA of equal compute",
     ("weak-realm", "weak-ict"): "**REALM from a weaker start**, minus that start",
     ("weak-realm", "weak-random-span"): "**Salient spans from a weaker start**, minus random spans",
+    ("weak-causal", "weak-ict"): "**REALM with a frozen causal reader from a weaker start**, minus that start",
     ("weak-replug", "weak-ict"): "**REPLUG from a weaker start**, minus that start",
     ("weak-revela", "weak-ict"): "**Revela from a weaker start**, minus that start",
     ("weak-realm", "weak-revela"): "**REALM from a weaker start**, minus Revela of equal compute",

@@ -31,6 +31,13 @@ def test_differences_are_of_all_questions_and_paired_by_seed():
     assert "Questions: nq 4, webq 2." in text and "bm25" not in text
 
 
+def test_the_second_claim_is_judged_as_the_first():
+    causal = [{**one, "arm": "causal"} for one in RECORDS if one["arm"] == "orqa"]
+    text = exact_match.page([*RECORDS, *causal])
+    assert "- em, `causal` - `orqa`, all questions: +.000 [+.000, +.000], above 0 on 0 of 3 seeds" in text
+    assert "with `causal`: not shown." in text and "with `realm`: shown." in text
+
+
 def test_failures_add_up_to_one():
     rows = [
         line.split(" | ") for line in exact_match.page(RECORDS).splitlines() if line.startswith(("| realm", "| orqa"))
