@@ -211,6 +211,7 @@ MEASURED = {
             "docs/results/wikipedia/report.md", rf"\n- \*\*{label}:[^\n]* recall@{depth} (\S+ \[[^]]*\])"
         )
         for name, label in (
+            ("causal", r"REALM with a frozen causal reader from a weaker start\*\*, minus that start"),
             ("replug", r"REPLUG from a weaker start\*\*, minus that start"),
             ("revela", r"Revela from a weaker start\*\*, minus that start"),
             ("over_revela", r"REALM from a weaker start\*\*, minus Revela of equal compute"),
