@@ -108,10 +108,16 @@ def run(given: argparse.Namespace) -> None:
             ).make(given.workspace / f"{arm}-{seed}" / name)
             rows = [json.loads(line) for line in scores.file("per-query.jsonl").read_text("utf-8").splitlines()]
             values = {measure: [short(row.get(measure, row["em"])) for row in rows] for measure in MEASURES}
-            record = {"arm": arm, "seed": int(seed), "set": name, "values": values}
+            record = {"arm": arm, "seed": int(seed), "set": name, "reader": reader_told(given), "values": values}
             with given.results.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(record) + "\n")
             say(f"{place}, {name}: exact match {statistics.fmean(values['em']):.3f}")
+
+
+def reader_told(given: argparse.Namespace) -> str:
+    """What the reader started from and learnt on, by the names of the files."""
+    lessons, questions = (", ".join(sorted(path.name for path in paths)) for paths in (given.lesson, given.train))
+    return f"started from {Path(given.encoder).name}, and learnt on {lessons}, then on {questions}"
 
 
 def short(value: float) -> float:
@@ -171,7 +177,10 @@ def read(results: Path) -> list[dict[str, Any]]:
 
 
 def page(records: Sequence[Mapping[str, Any]]) -> str:
-    """The claim, the arms, and where questions fail, as Markdown. Means over the seeds that all sets have."""
+    """The claim, the arms, and where questions fail, as Markdown. Means over the seeds that all sets have. Raises ValueError for records of two readers."""
+    readers = {one.get("reader", "") for one in records}
+    if len(readers) > 1:
+        raise ValueError(f"arms are compared by one reader, and these records have {len(readers)}: {sorted(readers)}")
     held: dict[str, dict[int, dict[str, Mapping[str, Sequence[float]]]]] = {}
     for one in records:
         held.setdefault(one["arm"], {}).setdefault(one["seed"], {})[one["set"]] = one["values"]
@@ -196,7 +205,9 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
                 if measure == "em":
                     lines.append(f"- The claim, that exact match is higher with `{arm}`: {verdict(apart)}.")
     counts = {name: len(next(iter(next(iter(whole.values())).values()))[name]["em"]) for name in sets} if whole else {}
-    lines += ["", f"Questions: {', '.join(f'{name} {count}' for name, count in counts.items())}.", "", "## Arms", ""]
+    lines += ["", f"Questions: {', '.join(f'{name} {count}' for name, count in counts.items())}."]
+    lines += [f"The reader {each}." for each in readers if each]
+    lines += ["", "## Arms", ""]
     lines += ["| arm | seeds | " + " | ".join((*MEASURES, *(f"em, {name}" for name in sets))) + " |"]
     lines += ["|---|--:|" + "--:|" * (len(MEASURES) + len(sets))]
     for arm, seeds in whole.items():

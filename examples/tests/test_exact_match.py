@@ -1,8 +1,11 @@
 """The page of exact_match.py: its claim, its arms, and where questions fail, from records that were worked out by hand."""
 
+import argparse
 import json
 import sys
 from pathlib import Path
+
+import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -36,6 +39,16 @@ def test_the_second_claim_is_judged_as_the_first():
     text = exact_match.page([*RECORDS, *causal])
     assert "- em, `causal` - `orqa`, all questions: +.000 [+.000, +.000], above 0 on 0 of 3 seeds" in text
     assert "with `causal`: not shown." in text and "with `realm`: shown." in text
+
+
+def test_arms_of_two_readers_are_not_compared():
+    given = argparse.Namespace(encoder="models/small", lesson=[Path("b.json"), Path("a.json")], train=[Path("c.jsonl")])
+    told = exact_match.reader_told(given)
+    assert told == "started from small, and learnt on a.json, b.json, then on c.jsonl"
+    read_by_it = [{**one, "reader": told} for one in RECORDS]
+    assert f"The reader {told}." in exact_match.page(read_by_it).splitlines()
+    with pytest.raises(ValueError, match="these records have 2"):
+        exact_match.page([*RECORDS[:-1], read_by_it[-1]])
 
 
 def test_failures_add_up_to_one():
