@@ -222,6 +222,7 @@ MEASURED = {
         "docs/results/wikipedia/report.md", r"\n\| a detached reader teaches more [^\n]* (-?\.\d+ \[[^]]*\]), > 0"
     ),
     "wikipedia.em": Measured("docs/results/wikipedia/exact-match.md", r"\n- em, [^:]*: (\S+ \[[^]]*\])"),
+    "wikipedia.em_causal": Measured("docs/results/wikipedia/exact-match-causal.md", r"\n- em, [^:]*: (\S+ \[[^]]*\])"),
     "wikipedia.em_apart": Measured("docs/results/wikipedia/exact-match.md", r"\n\| `realm` alone \| \d+ \| (\.\d+) \|"),
     "wikipedia.em_both": Measured("docs/results/wikipedia/exact-match.md", r"\n\| both \| \d+ \| (\.\d+) \|"),
     **{

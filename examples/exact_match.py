@@ -6,7 +6,8 @@
 The rules, written before any test question was answered:
 
 1. One reader learns to read: LESSONS, questions of SQuAD's layout over their own paragraphs, then OPEN, open questions over BLOCKS. BM25 finds its blocks
-   in both, so it knows no arm. Settings were chosen on questions that were held out of these files.
+   in both, so it knows no arm. Settings were chosen on questions that were held out of these files. It learns no question of the tests. (The recorded runs did not
+   see to this: lessons had 210 of NQ's questions, which are left out of their measures.)
 2. An arm is a retriever after its pre-training, with its index, or BM25. The reader is fine-tuned alike with each (ARM), the retriever frozen: recall is that of
    pre-training. Five blocks are read.
 3. Measures of each question: exact match, F1 (where answers are patterns, exact match again), and whether one of the 1, 5 and 20 best blocks holds an answer. A seed is one pre-training, and one fine-tuning of
@@ -24,7 +25,7 @@ import json
 import random
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,23 +132,29 @@ def taught(given: argparse.Namespace, blocks: Artifact) -> Artifact:
     paragraphs = stages["chunk"](
         corpus=tuple(given.lesson), tokenizer=given.encoder, max_wordpieces=WORDPIECES, workers=1
     ).make(folder / "paragraphs")
-    files = held_out(given.lesson, folder, "lessons")
+    asked = {same(one.question) for pair in given.questions for one in read_questions(Path(pair.partition("=")[2]))}
+    files = held_out(given.lesson, folder, "lessons", asked)
     first = stages["finetune"](
         retrieval="bm25", bert=given.encoder, blocks=paragraphs, seed=0, **files, **LESSONS
     ).make(folder / "lessons")
-    files = held_out(given.train, folder, "open")
+    files = held_out(given.train, folder, "open", asked)
     made: Artifact = stages["finetune"](retrieval="bm25", model=first, blocks=blocks, seed=0, **files, **OPEN).make(
         folder / "open"
     )
     return made
 
 
-def held_out(paths: Sequence[Path], folder: Path, name: str) -> dict[str, Path]:
-    """Files of questions to learn from, and of 200 to choose by, drawn once. Long answers and patterns are left out."""
+def same(question: str) -> str:
+    """A question as two sources have in common: without case, blanks and punctuation."""
+    return "".join(filter(str.isalnum, question.casefold()))
+
+
+def held_out(paths: Sequence[Path], folder: Path, name: str, asked: Collection[str] = ()) -> dict[str, Path]:
+    """Files of questions to learn from, and of 200 to choose by, drawn once. Long answers, patterns and what is `asked` in tests are left out."""
     known = {one.question: one.answers for path in paths for one in read_questions(path) if not one.is_regex}
     rows = []
     for question, answers in sorted(known.items()):
-        if short := [each for each in answers if len(each.split()) <= LONGEST_ANSWER]:
+        if same(question) not in asked and (short := [each for each in answers if len(each.split()) <= LONGEST_ANSWER]):
             rows.append(json.dumps({"question": question, "answer": short}, ensure_ascii=False) + "\n")
     random.Random(0).shuffle(rows)
     files = {"dev": folder / f"{name}-dev.jsonl", "questions": folder / f"{name}-train.jsonl"}

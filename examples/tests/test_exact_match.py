@@ -71,6 +71,8 @@ def test_what_chooses_settings_is_held_out_and_long_answers_are_left_out(tmp_pat
     lines = [{"question": f"What is {n}?", "answer": [str(n), "a " * 9]} for n in range(300)]
     file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"question": "Why?", "answer": ["b " * 9]}]))
     files = exact_match.held_out([file, file], tmp_path, "open")
+    fewer = exact_match.held_out([file], tmp_path, "fewer", {exact_match.same(f"what is {n} ?") for n in range(90)})
+    assert len(fewer["questions"].read_text().splitlines()) == 10, "of 300 questions 90 are asked in tests"
     dev, train = ([json.loads(line) for line in files[name].read_text().splitlines()] for name in ("dev", "questions"))
     assert len(dev) == 200 and len(train) == 100
     assert {one["question"] for one in dev}.isdisjoint(one["question"] for one in train)
