@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.blocks import Block
-from realmctl.errors import ConfigError
 from realmctl.spans.dates import find_dates
 from realmctl.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
 from realmctl.spans.settings import TagSettings
@@ -71,10 +70,9 @@ def tagged_sentences(
 
     `counts` receives the names in COUNTED and spans_LABEL. A span is dropped as crossing (it is not inside one
     sentence), unaligned (it contains no whole wordpiece), too_long (more than `max_masks` wordpieces), past_query (it
-    ends after the end of the query) or overlapping (a longer span covers some of it). Raises ConfigError for a tagger that returns anything
-    but spans of each block.
+    ends after the end of the query) or overlapping (a longer span covers some of it).
     """
-    for row, (block, names) in enumerate(zip(blocks, _found(tagger, blocks), strict=True), first_row):
+    for row, (block, names) in enumerate(zip(blocks, tagger.tag(blocks), strict=True), first_row):
         spans = {span for span in _with_dates(block, names, rules, language) if rules.wants(span.label)}
         by_sentence, crossing = split_by_sentence(spans, block.sentences)
         sentences = list(_maskable_sentences(row, block, by_sentence, wordpiece, rules, counts))
@@ -83,20 +81,6 @@ def tagged_sentences(
         for sentence in sentences:
             counts.update(name for span in sentence.spans for name in ("spans", f"spans_{span.label}"))
         yield from sentences
-
-
-def _found(tagger: Tagger, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
-    found, told = tagger.tag(blocks), None
-    try:
-        spans = [[*names] for names in found]
-        if len(spans) == len(blocks) and all(isinstance(span, SalientSpan) for names in spans for span in names):
-            return spans
-    except TypeError as error:
-        told = error
-    raise ConfigError(
-        f"the tagger {type(tagger).__qualname__} ({type(tagger).__module__}) does not return a list of SalientSpan for each of the "
-        f"{len(blocks):,} blocks that it is given. Correct its method `tag`."
-    ) from told
 
 
 def _with_dates(block: Block, names: Iterable[SalientSpan], rules: TagSettings, language: str) -> Iterator[SalientSpan]:

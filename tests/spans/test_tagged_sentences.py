@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from realmctl.corpus.blocks import Block, PackedWordpieces
-from realmctl.errors import ConfigError
 from realmctl.spans.salient import SalientSpan
 from realmctl.spans.settings import TagSettings
 from realmctl.spans.tagged_sentences import tagged_sentences
@@ -156,28 +155,3 @@ def test_officially_a_sentence_that_does_not_align_is_no_query(wordpiece, word, 
 def test_letters_that_come_apart_do_not_align():
     words = Tokenizer(word_tokenizer(["\ud55c caf\u00e9"]))
     assert words.aligns("caf\u00e9", words.ids("caf\u00e9")) and not words.aligns("\ud55c", words.ids("caf\u00e9"))
-
-
-@pytest.mark.parametrize(
-    "found", [None, 3, [], [[], []], [None], [[None]], [[(0, 3, "PER")]], [SalientSpan(0, 3, "PER")]], ids=str
-)
-def test_a_tagger_of_another_package_is_told_what_it_must_return(wordpiece, found):
-    class Wrong:
-        def tag(self, blocks):
-            return found
-
-    with pytest.raises(
-        ConfigError, match=r"tagger .*Wrong \(.*tag.* does not return a list of SalientSpan for each of the 1 blocks"
-    ):
-        list(tagged_sentences([block_of(TEXT, *SENTENCES)], Wrong(), wordpiece, TagSettings(), Counter()))
-
-
-def test_a_tagger_may_yield_its_spans(wordpiece):
-    class Yields:
-        def tag(self, blocks):
-            yield from ((SalientSpan(*span) for span in [(0, 3, "PER")]) for _ in blocks)
-
-    [sentence] = tagged_sentences(
-        [block_of(TEXT, *SENTENCES)], Yields(), wordpiece, TagSettings(dates=False), Counter()
-    )
-    assert [span.label for span in sentence.spans] == ["PER"]
